@@ -98,10 +98,12 @@ pub trait Layer<P: FlashPort> {
     }
 
     /// A cache above has a clean copy of `lpn` that is durable from `since` on; or, with `is` false, gives it up. While it
-    /// has one, collection need not copy the data. Translation layers that work with a cache have this method and the
-    /// next two; others are never asked.
-    fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) {
-        let _ = (flash, lpn, is, since);
+    /// has one, collection need not copy the data, and a program that may tear them needs no backup. Returns until when the
+    /// copy must be kept all the same: such programs may be under way. Translation layers that work with a cache have this
+    /// method and the next two; others are never asked.
+    fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) -> P::Ticket {
+        let _ = (lpn, is, since);
+        flash.port.ready()
     }
 
     /// A cache above has newer data of `lpn`, durable from `since` on: what flash has is stale.

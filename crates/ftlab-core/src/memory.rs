@@ -1,7 +1,8 @@
 //! How much memory the tables of a drive take at most, before it is made.
 
 use crate::config::{DeviceConfig, Model};
-use crate::ftl::page::capacity::translation_layout;
+use crate::ftl::kinds::FtlKind;
+use crate::ftl::page::capacity::{open_blocks_per_plane, translation_layout};
 use crate::geometry::SECTOR_BYTES;
 use crate::mapcache::alone;
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
@@ -31,6 +32,9 @@ fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
         + (64 << 10)
 }
 
+/// A page of a block that is being filled, with LSB backup.
+const BYTES_PER_OPEN_PAGE: u64 = 32;
+
 /// A frame of a write buffer, with its place in the order. `tests/allocations.rs` holds it.
 const BYTES_PER_FRAME: u64 = 64;
 
@@ -42,6 +46,22 @@ fn nvm_bytes(config: &DeviceConfig, verify: bool) -> u64 {
     let versions = if verify { 4 * config.unit_bytes() / u64::from(SECTOR_BYTES) } else { 0 };
     let removable = if config.nvm.cooperates() { config.physical_units() } else { 0 };
     frames * (BYTES_PER_FRAME + versions) + config.logical_pages() / 8 + removable + (4 << 10)
+}
+
+/// What LSB backup remembers of each page of the blocks that are being filled, and of what a non-volatile cache has. Of
+/// block-mapped layers any block may be.
+fn backup_bytes(config: &DeviceConfig) -> u64 {
+    if config.lsb_backup.copies().is_none() {
+        return 0;
+    }
+    let g = &config.geometry;
+    let blocks = g.all_planes() * u64::from(g.blocks_per_plane);
+    let filled = match config.ftl.kind.kind() {
+        FtlKind::Page => g.all_planes() * u64::from(open_blocks_per_plane(config) + 2),
+        _ => blocks,
+    };
+    let cached = if config.nvm.cooperates() { config.physical_units() / 8 + 16 * blocks } else { 0 };
+    filled * (u64::from(g.pages_per_block) * BYTES_PER_OPEN_PAGE + 8) + 4 * blocks + cached
 }
 
 fn buffer_bytes(config: &DeviceConfig, verify: bool) -> u64 {
@@ -64,6 +84,7 @@ pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
         + config.ftl.placement.table_bytes(config.logical_pages(), blocks)
         + if verify { verifying } else { 0 }
         + cache_bytes(config, translation_layout(config))
+        + backup_bytes(config)
         + buffer_bytes(config, verify)
         + nvm_bytes(config, verify)
 }

@@ -13,6 +13,7 @@ use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::mapcache::MapCacheKind;
 use ftlab_core::memory::bytes_at_most;
+use ftlab_core::nvm::cache::NvmCounts;
 use serde_json::json;
 
 struct Counting;
@@ -184,6 +185,46 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         let most = if is_larger { 64.0 } else { 48.0 };
         assert!(of_frame <= most, "{kind}: {of_frame} bytes a frame");
         assert!(outcome.summary.memory.table_bytes <= bytes_at_most(&config, false) + (64 << 10));
+    }
+}
+
+/// A cache of an eighth of the drive: 4 GiB over 32 GiB in the long tests. All that the allocator saw is at most 24 bytes a
+/// frame beyond 16 bytes a physical page.
+#[test]
+fn a_frame_of_a_non_volatile_cache_takes_little() {
+    let _alone = ALONE.lock().unwrap();
+    let scale = if std::env::var_os("FTLAB_LONG").is_some() { 1 } else { 16 };
+    let (frames, blocks) = ((1_u64 << 20) / scale, 16_384 / scale * 107 / 100);
+    for (kind, timing) in [("basic", false), ("basic", true), ("cdm", false), ("cdm", true)] {
+        let text = json!({
+            "geometry": { "channels": 8, "ways": 1, "blocks_per_plane": blocks + 16, "pages_per_block": 64, "page_bytes": 4096 },
+            "ftl": { "logical_pages": 8 * frames },
+            "host": { "arrival": "closed", "queue_depth": 32 },
+            "nvm": { "kind": kind, "bytes": frames * 4096 },
+        });
+        let config: DeviceConfig = serde_json::from_value(text).unwrap();
+        config.validate().unwrap();
+        let before = LIVE_BYTES.load(Ordering::Relaxed);
+        MOST_BYTES.store(before, Ordering::Relaxed);
+        let options = RunOptions { timing, ..RunOptions::default() };
+        let outcome = simulate(&config, &Factory, &options, &RunControl::default(), &mut ()).unwrap();
+        assert_eq!(outcome.error, None);
+        let (most, pages) = (MOST_BYTES.load(Ordering::Relaxed) - before, config.physical_units());
+        let counts = outcome.summary.parts.get::<NvmCounts>().unwrap();
+        let of_frame = counts.table_bytes as f64 / counts.frames as f64;
+        let told = outcome.summary.memory.table_bytes;
+        let beyond = (most as f64 - 16.0 * pages as f64) / frames as f64;
+        println!(
+            "{kind}, clock: {timing}: {of_frame:.1} bytes a frame, {:.1} a page without frames; in all {beyond:.1} bytes a frame \
+             beyond 16 a page",
+            (told - counts.table_bytes) as f64 / pages as f64
+        );
+        assert!(told <= most && told <= bytes_at_most(&config, false), "{told} of {most} bytes");
+        assert!(beyond <= 24.0, "{kind}, clock: {timing}: {beyond} bytes a frame beyond 16 a page");
+        assert!(
+            of_frame <= if timing { 48.0 } else { 32.0 },
+            "{kind}, clock: {timing}: {of_frame} bytes a frame"
+        );
     }
 }
 

@@ -1,11 +1,13 @@
 //! The power is cut everywhere, and what was promised is found.
 
+use ftlab_core::cause::Command;
 use ftlab_core::config::{Atomic, DeviceConfig};
 use ftlab_core::crash::{CrashOptions, Cut, CutAt, Examined, Recording, record};
 use ftlab_core::device::{RunControl, RunOptions};
 use ftlab_core::ftl::page::capacity::most_units_at_once;
 use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::metrics::CommandRecord;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -133,6 +135,32 @@ fn what_a_request_has_written_is_backed_up_once_a_snapshot_has_left_it_out() {
         let cuts = all_cuts(&config, &requests);
         assert!(cuts.iter().all(|one| one.cut.is_survived()), "{single}: {cuts:?}");
     }
+}
+
+/// What a backup is of was erased, and another page stands there now, which needs none: its request writes its partner, too.
+/// When that is torn, what was trimmed and erased does not come back.
+#[test]
+fn a_backup_does_not_outlive_its_block() {
+    let of = |op, page: u64, count: u32| request(0.0, op, 8 * page, 8 * count);
+    let keys = json!({
+        "geometry": { "blocks_per_plane": 8 },
+        "ftl": { "over_provisioning": null, "logical_pages": 16, "gc": "fifo", "gc_open_block": "shared" },
+    });
+    let config = device(merged(small(), merged(backed_up_keys("mlc", "tiles", 8, &json!({})), keys)));
+    let mut requests = writes(&[(0, 1), (1, 1), (2, 2), (4, 4)]);
+    requests.push(of(Op::Trim, 0, 8));
+    requests.extend((0..14).map(|at| of(Op::Write, 8 + at % 2 * 4, 4)));
+    let (outcome, log) = run(&config, &requests);
+    let backups = &serde_json::to_value(&outcome.summary).unwrap()["lsb_backup"];
+    assert_eq!((backups["pages"].as_u64(), backups["erases"].as_u64()), (Some(2), Some(0)));
+    let in_first_block = |record: &&CommandRecord| record.command == Command::Program && record.page < 8;
+    assert_eq!(log.commands.iter().filter(in_first_block).count(), 16, "it was erased, and is full again");
+    let cuts = all_cuts(&config, &requests);
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    // From the trim until the erase, it may come back.
+    let mut states: Vec<bool> = cuts.iter().map(|one| one.cut.untrimmed_sectors > 0).collect();
+    states.dedup();
+    assert_eq!(states, [false, true, false]);
 }
 
 /// Areas of the journal that are full again and again: a snapshot in the other one, and an erase, each of which is cut.

@@ -165,7 +165,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("verify", &["metrics"]),
-    ("memory", &["geometry", "mapcache", "config", "ftl/page/capacity", "mapcache/alone"]),
+    ("memory", &["geometry", "mapcache", "config", "ftl/kinds", "ftl/page/capacity", "mapcache/alone"]),
     (
         "summary_schema",
         &["metrics", "flash", "mapcache/translation", "buffer/front", "nvm/cache", "ftl/hybrid", "ftl"],

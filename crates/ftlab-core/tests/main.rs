@@ -8,6 +8,7 @@ mod ends;
 mod fill;
 mod floors;
 mod hybrid;
+mod hybrid_cuts;
 mod map_accounts;
 mod mapcache;
 mod model;

@@ -1,15 +1,21 @@
 //! Power cuts of drives with a non-volatile cache: what it keeps, and what it must not give up too early.
 
+use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::crash::{CrashOptions, CutAt, Examined};
+use ftlab_core::ftl::page::GcCounts;
 use ftlab_core::host::request::{Op, Request};
+use ftlab_core::metrics::CommandRecord;
+use ftlab_core::nvm::cache::NvmCounts;
 use ftlab_core::rng::Rng;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::common::drives::{cases, drives, is_long, page_drives, requests_of};
 use super::common::{device, latencies, merged, of_chosen, request, run, small};
-use super::crash::{all_cuts, examined, of_one_bit, promising, recorded, survives, with_backup};
+use super::crash::{
+    all_cuts, backed_up_keys, examined, of_one_bit, promising, recorded, survives, with_backup,
+};
 use super::nvm::{cached, caches};
 
 /// What stands above the cache.
@@ -126,6 +132,62 @@ fn a_page_that_a_torn_program_takes_is_in_the_cache() {
     }
 }
 
+/// The same with a backup. A page that the cache has needs none, and its neighbour does.
+#[test]
+fn a_page_that_the_cache_has_needs_no_backup() {
+    let mut requests: Vec<Request> = (0..5).map(|page| of(Op::Write, page)).collect();
+    requests.extend([of(Op::Trim, 4), of(Op::Read, 0)]);
+    requests.extend((5..8).map(|page| of(Op::Write, page)));
+    // Page 2 of the block endangers page 0, which a cache that works with the flash has; 3 endangers 1, which is in flash only.
+    for (kind, backups, cached) in [("cdm", 1, 1), ("basic", 2, 0)] {
+        let recording = recorded(&backed_up(kind, 4), &requests, &CrashOptions::default());
+        let counts = &serde_json::to_value(recording.summary()).unwrap()["lsb_backup"];
+        let of = |key: &str| counts[key].as_u64().unwrap();
+        assert_eq!((of("pages"), of("skipped_cached"), of("skipped_stale")), (backups, cached, 0), "{kind}");
+        let cuts = examined(&recording, 0..recording.points());
+        // Five reads and programs, and two more for each backup.
+        assert_eq!(cuts.len() as u64, 6 + 2 * backups, "{kind}");
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    }
+}
+
+/// Such a page is all there is while the program goes on that may tear it: it stays in its frame until then.
+#[test]
+fn a_page_that_a_program_relies_on_stays_in_its_frame() {
+    let at = |us, op, page: u64| request(us, op, 8 * page, 8);
+    let mut requests: Vec<Request> = (0..4).map(|page| at(page as f64 * 10_000.0, Op::Write, page)).collect();
+    // The oldest of two frames is empty, and page 0 comes back into it.
+    requests.extend([at(40_000.0, Op::Trim, 2), at(50_000.0, Op::Read, 0)]);
+    // It is used, so that page 3 leaves as page 2 of the block. Then it leaves itself, for a write that needs no command.
+    requests.extend([at(60_000.0, Op::Write, 4), at(60_010.0, Op::Write, 5)]);
+    let drive = |kind: &str| {
+        let keys = json!({ "nvm": { "write_us": 2 }, "host": { "arrival": "open", "link_mb_per_s": 0 } });
+        let mut value = serde_json::to_value(backed_up(kind, 2)).unwrap();
+        value["host"] = json!({});
+        device(merged(value, keys))
+    };
+    let config = drive("cdm");
+    let (outcome, log) = run(&config, &requests);
+    let backup = &serde_json::to_value(&outcome.summary).unwrap()["lsb_backup"];
+    assert_eq!((backup["pages"].as_u64(), backup["skipped_cached"].as_u64()), (Some(0), Some(1)));
+    // The program of 994 us begins with the write of page 4, whose own frame waits for it too.
+    let last = log.requests.last().unwrap();
+    let program = log.commands.last().unwrap();
+    assert_eq!((program.start.as_ns(), program.end.as_ns()), (60_000_000, 60_994_000));
+    assert_eq!(last.end.as_ns(), 60_996_000);
+    let options = CrashOptions { at: CutAt::Time, ..CrashOptions::default() };
+    let recording = recorded(&config, &requests, &options);
+    let cuts = examined(&recording, 0..recording.points());
+    let during = |one: &&Examined| (60_010_000_000..60_994_000_000).contains(&one.cut.at);
+    assert!(cuts.iter().any(|one| during(&one) && one.cut.torn == 1), "{cuts:?}");
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// One die of cells of two bits with a backup, and a cache of so many frames.
+fn backed_up(kind: &str, frames: u64) -> DeviceConfig {
+    of_frames(kind, frames, backed_up_keys("mlc", "tiles", 8, &json!({})))
+}
+
 /// Nothing goes to flash: what is found is what had been written to the frame as a whole.
 #[test]
 fn a_write_to_a_frame_is_there_when_it_has_ended() {
@@ -142,7 +204,97 @@ fn a_write_to_a_frame_is_there_when_it_has_ended() {
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
 }
 
-/// Page 1 of a NAND page is given up clean while another unit leaves with it, and the page for that takes a collection.
+/// A page comes into a frame that is still being emptied on another die. Meanwhile its own die collects: the page need not
+/// be copied, and its block must not be erased before it is in the frame.
+#[test]
+fn a_block_is_not_erased_while_a_page_that_it_gives_up_is_on_its_way() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 2, "blocks_per_plane": 12, "pages_per_block": 4, "page_bytes": 4096 },
+        "timing": { "read_us": 25, "program_us": 20_000, "erase_us": 1500, "bus_mb_per_s": 0 },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 64, "gc": "fifo", "gc_low_free_blocks": 1, "gc_open_block": "shared" },
+        "precondition": { "kind": "fill" },
+        "host": { "arrival": "open", "link_mb_per_s": 0 },
+        "nvm": { "kind": "cdm", "bytes": 3 * 4096 },
+    }));
+    let at = |us: f64, op, page: u64| request(us, op, 8 * page, 8);
+    let fifth = 5_000_000.0;
+    // Even pages are on one die, odd ones on the other. All but page 6 of its block are written; then others, until the die
+    // has no page left. In the frames, a page of the other die is the oldest.
+    let requests = |more: u64| {
+        let pages = [0, 2, 4].into_iter().chain((0..more).map(|at| 8 + 2 * (at % 12))).chain([1, 40, 42]);
+        let before = pages.enumerate().map(|(at_, page)| at(50_000.0 * at_ as f64, Op::Write, page));
+        let last = [at(fifth, Op::Read, 6), at(fifth + 10.0, Op::Write, 44)];
+        before.chain(last).collect::<Vec<_>>()
+    };
+    let state = |more: u64| {
+        let (outcome, log) = run(&config, &requests(more));
+        let since = |command: &&CommandRecord| command.start.as_ns() >= fifth as u64 * 1000;
+        let find = |kind: Command, die: u32| {
+            log.commands
+                .iter()
+                .filter(since)
+                .find(|record| (record.command, record.die) == (kind, die))
+                .copied()
+        };
+        let (read, emptied) = (find(Command::Read, 0)?, find(Command::Program, 1)?);
+        let erase = find(Command::Erase, 0)?;
+        let is_its_block = read.page / 4 == erase.page / 4;
+        let skipped = outcome.summary.parts.get::<GcCounts>()?.pages_skipped;
+        (is_its_block && skipped > 0).then_some((more, read, emptied, erase))
+    };
+    let (more, read, emptied, erase) = (0..60).find_map(state).expect("the state occurs");
+    assert!(read.end < emptied.end, "the page has been read, and its frame is not empty");
+    assert_eq!(erase.start, emptied.end, "the die has nothing else to do, and waits");
+    let options = CrashOptions { at: CutAt::Time, nested: 2, ..CrashOptions::default() };
+    let recording = recorded(&config, &requests(more), &options);
+    let cuts = examined(&recording, 0..recording.points());
+    let picos = |record: CommandRecord| (record.start.as_ns() * 1000, record.end.as_ns() * 1000);
+    let within = |(from, to): (u64, u64)| cuts.iter().any(|one| (from..to).contains(&one.cut.at));
+    assert!(within((picos(read).1, picos(emptied).1)) && within(picos(erase)), "both are cut");
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// Two units leave as one NAND page, and a clean one of them is given up. The page for the other takes a collection of the very
+/// block that has the clean one, which is copied then, and not skipped.
+#[test]
+fn a_page_that_was_given_up_is_copied_out_of_the_victim() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 12, "pages_per_block": 4, "page_bytes": 8192,
+            "mapping_unit_bytes": 4096 },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 40, "gc": "fifo", "gc_low_free_blocks": 1, "gc_open_block": "shared" },
+        "precondition": { "kind": "fill" },
+        "nvm": { "kind": "cdm", "bytes": 8192 },
+    }));
+    // The neighbour of the clean page is trimmed: what is read of their page is that page alone.
+    let requests = |more: u64, clean: u64| {
+        let writes = (0..2 * more).map(|at| of(Op::Write, (20 + at * 3) % 40));
+        let writes = writes.filter(|write| write.lba / 16 != clean / 2);
+        let last = [of(Op::Trim, clean ^ 1), of(Op::Read, clean), of(Op::Write, 38), of(Op::Write, 39)];
+        writes.chain(last).collect::<Vec<_>>()
+    };
+    let state = |(more, clean): (u64, u64)| {
+        let all = requests(more, clean);
+        let (outcome, log) = run(&config, &all);
+        let counts = outcome.summary.parts.get::<NvmCounts>()?;
+        let is_read =
+            |record: &&CommandRecord| (record.command, record.cause) == (Command::Read, Cause::Host);
+        let place = log.commands.iter().rfind(is_read)?.page;
+        let gc = |record: &&CommandRecord| (record.command, record.cause) == (Command::Read, Cause::Gc);
+        // In the last eviction, after the page was read for the host.
+        let at = log.commands.iter().rposition(|record| is_read(&record))?;
+        let is_copied = log.commands[at..].iter().filter(gc).any(|record| record.page == place);
+        (counts.clean_evicted == 1 && is_copied).then_some(all)
+    };
+    let all = (0..40).flat_map(|more| (0..20).map(move |clean| (more, clean))).find_map(state);
+    let all = all.expect("the state occurs");
+    let recording = recorded(&config, &all, &CrashOptions { nested: 2, ..CrashOptions::default() });
+    let cuts = examined(&recording, 0..recording.points());
+    assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// The same on a drive that asks for it now and then.
 #[test]
 fn a_clean_page_is_given_up_while_its_block_is_the_victim() {
     let config = smallest(&json!({

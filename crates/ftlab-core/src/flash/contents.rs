@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::access::UnitAccess;
-use crate::flash::history::{GroupMark, History, Kept, PageContents};
+use crate::flash::history::{GroupMark, History, Home, Kept, PageContents};
 use crate::geometry::{Geometry, PageId, Ppn};
 use crate::table;
 
@@ -32,8 +32,8 @@ struct Past {
     origins: Vec<u32>,
     /// The entries that translation pages hold, by page; empty until there is one.
     tables: Vec<Option<Arc<[u32]>>>,
-    /// The page that a backup is of, by page.
-    homes: BTreeMap<PageId, PageId>,
+    /// What backups are of, by page.
+    homes: BTreeMap<PageId, Home>,
     /// The group of each unit; empty until there is one.
     groups: Vec<GroupMark>,
     programmed: u32,
@@ -172,14 +172,14 @@ impl Contents {
     }
 
     /// The page `backup` is a backup of `home`.
-    pub(super) fn store_home(&mut self, backup: PageId, home: PageId) {
+    pub(super) fn store_home(&mut self, backup: PageId, home: Home) {
         if let Some(past) = &mut self.past {
             past.homes.insert(backup, home);
         }
     }
 
-    /// The page that `backup` is of.
-    pub(super) fn home(&self, backup: PageId) -> Option<PageId> {
+    /// What `backup` is of.
+    pub(super) fn home(&self, backup: PageId) -> Option<Home> {
         self.past.as_ref()?.homes.get(&backup).copied()
     }
 

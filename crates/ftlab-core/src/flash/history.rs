@@ -26,6 +26,15 @@ pub(crate) struct GroupMark {
     pub(crate) units: u32,
 }
 
+/// What a backup is of: in its spare area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Home {
+    /// The page.
+    pub(crate) page: PageId,
+    /// When its block was opened: erased and opened again, the block holds something else.
+    pub(crate) opening: u32,
+}
+
 /// What a page holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageContents<'a> {
@@ -39,8 +48,8 @@ pub(super) struct PageContents<'a> {
     pub(super) versions: &'a [u32],
     /// The entries of a translation page.
     pub(super) table: Option<&'a [u32]>,
-    /// The page that a backup is of.
-    pub(super) home: Option<PageId>,
+    /// What a backup is of.
+    pub(super) home: Option<Home>,
 }
 
 /// What a command left in its page.
@@ -66,8 +75,8 @@ pub(crate) struct History {
     words: Vec<u32>,
     /// Entries of translation pages, by change.
     tables: BTreeMap<usize, Box<[u32]>>,
-    /// The pages that backups are of, by change.
-    homes: BTreeMap<usize, PageId>,
+    /// What backups are of, by change.
+    homes: BTreeMap<usize, Home>,
     /// The groups of units, by change.
     groups: BTreeMap<usize, Box<[GroupMark]>>,
 }

@@ -7,7 +7,7 @@ use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::WordLines;
 use crate::flash::contents::Contents;
-use crate::flash::history::{Change, GroupMark, History};
+use crate::flash::history::{Change, GroupMark, History, Home};
 use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table::{self, Table};
@@ -163,6 +163,12 @@ impl NandArray {
         self.purposes[block.index()] = Purpose::new(role, false);
     }
 
+    /// An erased block takes the place of another, which was opened as the `sequence`-th.
+    pub(crate) fn open_again(&mut self, block: BlockId, role: Role, sequence: u32) {
+        self.blocks[block.index()].sequence = sequence;
+        self.purposes[block.index()] = Purpose::new(role, false);
+    }
+
     /// An erased block that holds no data of units is for `role`; in SLC mode only its LSB pages are.
     pub(super) fn reserve(&mut self, block: BlockId, role: Role, lsb_only: bool) {
         self.purposes[block.index()] = Purpose::new(role, lsb_only);
@@ -314,15 +320,18 @@ impl NandArray {
         let of = self.geometry.unit(home).index();
         self.spare.copy_within(of..of + self.geometry.slots_per_page as usize, first);
         if let Some(contents) = &mut self.contents {
-            contents.store_home(self.geometry.page_id(page), self.geometry.page_id(home));
+            let opening = self.blocks[home.block.index()].sequence;
+            let home = Home { page: self.geometry.page_id(home), opening };
+            contents.store_home(self.geometry.page_id(page), home);
         }
         Ok(())
     }
 
-    /// The page that the one at `backup` is a backup of, in flash that keeps its past.
+    /// The page that the one at `backup` is a backup of, in flash that keeps its past; `None` where that was erased since.
     pub(crate) fn home_of(&self, backup: PageAt) -> Option<PageAt> {
         let home = self.contents.as_ref()?.home(self.geometry.page_id(backup))?;
-        Some(self.geometry.page_at(home))
+        let page = self.geometry.page_at(home.page);
+        (self.sequence(page.block) == home.opening).then_some(page)
     }
 
     /// Whether the power has torn `page`.
@@ -531,7 +540,8 @@ impl NandArray {
         match history.change(index) {
             Change::Erase(block) => {
                 let state = &mut self.blocks[block.index()];
-                state.next_page = 0;
+                // What is torn next says nothing of when it was opened.
+                (state.next_page, state.sequence) = (0, 0);
                 state.erases += 1;
                 self.purposes[block.index()] = Purpose::default();
             }
@@ -560,7 +570,9 @@ impl NandArray {
             Change::Erase(block) => {
                 let first = self.geometry.first_unit(block).index();
                 self.spare[first..first + self.geometry.units_per_block() as usize].fill(UNREADABLE);
-                self.blocks[block.index()].next_page = self.geometry.pages_per_block() as u16;
+                let state = &mut self.blocks[block.index()];
+                // Nothing says any more when it was opened.
+                (state.next_page, state.sequence) = (self.geometry.pages_per_block() as u16, 0);
                 self.purposes[block.index()] = Purpose::default();
             }
             Change::Program(page) => {

@@ -5,9 +5,16 @@
 //!
 //! - it holds nothing that is live: what overwrote it has been promised, or has at least been programmed;
 //! - the request that is being written has written it: torn, that request was never completed;
-//! - its backup still exists, from an earlier program of the same word line.
+//! - its backup still exists, from an earlier program of the same word line;
+//! - a non-volatile cache that works with the flash has a clean copy of it, which is as good as a backup.
 //!
-//! A copy of collection is a request of its own for each victim, whose data stand in the victim until it is erased.
+//! A skip is a claim about order, and the cut comes in time. So the program waits until what made a page stale is durable, or
+//! the copy in the cache is. And the cache keeps such a copy until the program has ended.
+//!
+//! A copy of collection is a request of its own for each victim, whose data stand in the victim until it is erased. So are the
+//! copies of merges, from one erase to the next.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,10 +27,10 @@ use crate::flash::open_blocks::OpenBlocks;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::flash::role::Role;
 use crate::flash::{Cause, Command, Flash};
-use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::geometry::{BlockId, Geometry, Lpn, PageAt, PageId, PlaneId, Ppn};
 use crate::metrics::report::Counts;
 
-/// LSB backup: the object `lsb_backup` of the summary. Each page that a program endangered is in one of the first four.
+/// LSB backup: the object `lsb_backup` of the summary. Each page that a program endangered is in one of the first five.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BackupCounts {
     /// Pages that were copied into a backup block.
@@ -34,6 +41,8 @@ pub struct BackupCounts {
     pub skipped_same_request: u64,
     /// Pages whose backup still existed.
     pub skipped_kept: u64,
+    /// Pages of which a non-volatile cache had a clean copy.
+    pub skipped_cached: u64,
     /// Backup blocks that were erased.
     pub erases: u64,
 }
@@ -52,6 +61,8 @@ pub(crate) enum Writer {
     Group(u32),
     /// The n-th piece of internal work, in a count that may begin again.
     Internal(u32),
+    /// Merges of a block-mapped layer, from the n-th erase to the next.
+    Merge(u32),
 }
 
 /// A page of a block that is being filled.
@@ -89,6 +100,41 @@ impl Area {
     }
 }
 
+/// What a non-volatile cache above has clean copies of, where it says so.
+#[derive(Debug, Clone)]
+struct CleanCopies<T> {
+    /// By physical unit.
+    units: Vec<u64>,
+    /// By block: when the programs have ended that may tear a page of it which only the cache has then.
+    relied_on: Vec<T>,
+    /// The program that comes next is one of them.
+    relies: bool,
+}
+
+impl<T: Ticket> CleanCopies<T> {
+    fn new(geometry: &Geometry, ready: T) -> Self {
+        Self {
+            units: vec![0; (geometry.physical_units() as usize).div_ceil(64)],
+            relied_on: vec![ready; geometry.blocks() as usize],
+            relies: false,
+        }
+    }
+
+    fn has(&self, ppn: Ppn) -> bool {
+        (self.units[ppn.index() / 64] >> (ppn.0 % 64)) & 1 == 1
+    }
+
+    fn put(&mut self, ppn: Ppn, is: bool) {
+        if self.has(ppn) != is {
+            self.units[ppn.index() / 64] ^= 1 << (ppn.0 % 64);
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        (self.units.len() * 8 + size_of_val::<[T]>(&self.relied_on)) as u64
+    }
+}
+
 /// Watches over programs.
 #[derive(Debug, Clone)]
 pub(super) struct PairGuard<T> {
@@ -100,6 +146,8 @@ pub(super) struct PairGuard<T> {
     areas: Vec<Area>,
     /// Pages of blocks that are being filled.
     open: OpenBlocks<Page<T>>,
+    /// With a cache that works with the flash.
+    cached: Option<CleanCopies<T>>,
     writer: Writer,
     internal: u32,
     /// What the request of the host that is being written has made stale so far, in blocks that are being filled.
@@ -113,6 +161,12 @@ pub(super) struct PairGuard<T> {
     old_is_gone: bool,
     /// When all that the request has written so far is durable.
     written: T,
+    /// Erases so far, which divide merges.
+    erases: u32,
+    /// What merges have moved out of blocks that are being filled, since the last erase.
+    moved: Vec<Ppn>,
+    /// When all that merges have written since then is durable.
+    merged: T,
     /// A mount writes what stands elsewhere too.
     restoring: bool,
     pub(super) counts: BackupCounts,
@@ -147,6 +201,7 @@ impl<T: Ticket> PairGuard<T> {
             areas: areas.collect(),
             lines: WordLines::new(classes),
             open: OpenBlocks::new(geometry),
+            cached: config.nvm.cooperates().then(|| CleanCopies::new(geometry, ready)),
             writer: Writer::Unknown,
             internal: 0,
             uncommitted: Vec::new(),
@@ -154,6 +209,9 @@ impl<T: Ticket> PairGuard<T> {
             old_blocks: Vec::new(),
             old_is_gone: false,
             written: ready,
+            erases: 0,
+            moved: Vec::new(),
+            merged: ready,
             restoring: false,
             counts: BackupCounts::default(),
             keys,
@@ -165,6 +223,11 @@ impl<T: Ticket> PairGuard<T> {
     pub(super) fn with_ready<U: Ticket>(self, ready: U) -> PairGuard<U> {
         PairGuard {
             open: self.open.map(|page| Page { writer: page.writer, kept: page.kept, stale: ready }),
+            cached: self.cached.map(|cached| CleanCopies {
+                relied_on: vec![ready; cached.relied_on.len()],
+                units: cached.units,
+                relies: false,
+            }),
             keys: self.keys,
             lines: self.lines,
             usable: self.usable,
@@ -176,6 +239,9 @@ impl<T: Ticket> PairGuard<T> {
             old_blocks: self.old_blocks,
             old_is_gone: self.old_is_gone,
             written: ready,
+            erases: self.erases,
+            moved: self.moved,
+            merged: ready,
             restoring: false,
             counts: BackupCounts::default(),
         }
@@ -201,16 +267,30 @@ impl<T: Ticket> PairGuard<T> {
 
     /// The page at `ppn` is stale because of what was programmed last.
     fn superseded(&mut self, geometry: &Geometry, ppn: Ppn) {
-        if !matches!(self.writer, Writer::Group(_)) {
-            return;
-        }
         let block = geometry.block_of(ppn);
-        if self.open.is_open(block) {
-            self.uncommitted.push(ppn);
+        match self.writer {
+            Writer::Group(_) => {
+                if self.open.is_open(block) {
+                    self.uncommitted.push(ppn);
+                }
+                if self.old_blocks.last() != Some(&block) {
+                    self.old_blocks.push(block);
+                }
+            }
+            Writer::Merge(_) if self.open.is_open(block) => self.moved.push(ppn),
+            Writer::Merge(_) | Writer::Internal(_) | Writer::Unknown => {}
         }
-        if self.old_blocks.last() != Some(&block) {
-            self.old_blocks.push(block);
+    }
+
+    /// A block is erased: what merges have copied before stands nowhere else any more.
+    fn end_merges(&mut self, geometry: &Geometry, ready: T, mut join: impl FnMut(T, T) -> T) {
+        self.erases = self.erases.wrapping_add(1);
+        for ppn in self.moved.drain(..) {
+            if let Some(page) = self.open.get_mut(geometry.page_of(ppn)) {
+                page.stale = join(page.stale, self.merged);
+            }
         }
+        self.merged = ready;
     }
 
     /// `count` pages from `page` on are programmed next.
@@ -254,6 +334,8 @@ enum Need<T> {
     Kept,
     /// That what made it stale is durable.
     Wait(T),
+    /// That the copy in a cache is durable.
+    Cached(T),
     Backup,
 }
 
@@ -284,6 +366,14 @@ impl<P: FlashPort> Flash<P> {
         std::mem::replace(&mut pairs.writer, Writer::Internal(pairs.internal))
     }
 
+    /// A merge copies a page, or closes what it has written: what it has copied since the last erase stands elsewhere until the
+    /// next. [`end_internal`](Self::end_internal) goes on with what was being written.
+    #[inline]
+    pub(crate) fn begin_copy(&mut self) -> Writer {
+        let Some(pairs) = &mut self.pairs else { return Writer::Unknown };
+        std::mem::replace(&mut pairs.writer, Writer::Merge(pairs.erases))
+    }
+
     /// Go on with what `begin_internal` has interrupted.
     #[inline]
     pub(crate) fn end_internal(&mut self, writer: Writer) {
@@ -299,7 +389,9 @@ impl<P: FlashPort> Flash<P> {
 
     /// Bytes of the tables of LSB backup.
     pub(super) fn backup_table_bytes(&self) -> u64 {
-        self.pairs.as_ref().map_or(0, |pairs| pairs.open.table_bytes())
+        self.pairs.as_ref().map_or(0, |pairs| {
+            pairs.open.table_bytes() + pairs.cached.as_ref().map_or(0, CleanCopies::table_bytes)
+        })
     }
 
     /// Whether programs are watched over.
@@ -414,6 +506,13 @@ impl<P: FlashPort> Flash<P> {
                     counts.skipped_stale += 1;
                     after = self.port.join(after, stale);
                 }
+                Need::Cached(copied) => {
+                    counts.skipped_cached += 1;
+                    after = self.port.join(after, copied);
+                    if let Some(cached) = &mut pairs.cached {
+                        cached.relies = true;
+                    }
+                }
                 // Of one lane: it ends before the program begins.
                 Need::Backup => self.back_up(pairs, lane, endangered)?,
             }
@@ -442,9 +541,12 @@ impl<P: FlashPort> Flash<P> {
         let is_live = |ppn: Ppn, lpn: Lpn| match pairs.keys.invalidate_at {
             InvalidateAt::Commit => self.nand.is_valid(ppn) || pairs.uncommitted.contains(&ppn),
             InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
-        } || pairs.trimmed.contains(&ppn);
+        } || pairs.trimmed.contains(&ppn)
+            || pairs.moved.contains(&ppn);
         let state = pairs.open.get(page).copied().unwrap_or_else(|| Page::unknown(self.port.ready()));
-        if !self.units_of(page).any(|(ppn, lpn)| is_live(ppn, lpn)) {
+        let mut live =
+            self.units_of(page).filter(|(ppn, lpn)| is_live(*ppn, *lpn)).map(|(ppn, _)| ppn).peekable();
+        if live.peek().is_none() {
             return Need::Wait(state.stale);
         }
         let is_own = state.writer == pairs.writer
@@ -452,13 +554,48 @@ impl<P: FlashPort> Flash<P> {
                 Writer::Unknown => false,
                 Writer::Group(_) => !pairs.old_is_gone,
                 // Copies: what they are of stands until all of them have been programmed.
-                Writer::Internal(_) => true,
+                Writer::Internal(_) | Writer::Merge(_) => true,
             };
         if pairs.restoring || pairs.keys.exempt_same_request && is_own {
             return Need::Own;
         }
         let area = &pairs.areas[self.lane_of(page.block) as usize];
-        if area.has(state.kept) { Need::Kept } else { Need::Backup }
+        if area.has(state.kept) {
+            return Need::Kept;
+        }
+        match &pairs.cached {
+            Some(cached) if live.all(|ppn| cached.has(ppn)) => Need::Cached(self.guard_of(page.block)),
+            _ => Need::Backup,
+        }
+    }
+
+    /// A cache has a clean copy of what is at `ppn`, or has it no more.
+    pub(crate) fn note_cached(&mut self, ppn: Ppn, is: bool) {
+        if let Some(cached) = self.pairs.as_mut().and_then(|pairs| pairs.cached.as_mut()) {
+            cached.put(ppn, is);
+        }
+    }
+
+    /// Until when a cache must keep its clean copies of what is in `block`.
+    pub(crate) fn relied_on(&self, block: BlockId) -> P::Ticket {
+        let cached = self.pairs.as_ref().and_then(|pairs| pairs.cached.as_ref());
+        cached.map_or_else(|| self.port.ready(), |cached| cached.relied_on[block.index()])
+    }
+
+    /// What is in `block` from now on must be kept in the cache until `until`.
+    pub(crate) fn rely_until(&mut self, block: BlockId, until: P::Ticket) {
+        if let Some(cached) = self.pairs.as_mut().and_then(|pairs| pairs.cached.as_mut()) {
+            let relied_on = &mut cached.relied_on[block.index()];
+            *relied_on = self.port.join(*relied_on, until);
+        }
+    }
+
+    /// A program of `block` has been submitted, until `done`.
+    pub(super) fn note_relied(&mut self, block: BlockId, done: P::Ticket) {
+        let cached = self.pairs.as_mut().and_then(|pairs| pairs.cached.as_mut());
+        if cached.is_some_and(|cached| std::mem::take(&mut cached.relies)) {
+            self.rely_until(block, done);
+        }
     }
 
     /// Copy `page` into the backup block of its lane.
@@ -563,12 +700,13 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// Programs of the request being written have been submitted, until `done`.
+    /// Programs of what is being written have been submitted, until `done`.
     pub(super) fn note_written(&mut self, done: P::Ticket) {
-        if let Some(pairs) = &mut self.pairs
-            && matches!(pairs.writer, Writer::Group(_))
-        {
-            pairs.written = self.port.join(pairs.written, done);
+        let Some(pairs) = &mut self.pairs else { return };
+        match pairs.writer {
+            Writer::Group(_) => pairs.written = self.port.join(pairs.written, done),
+            Writer::Merge(_) => pairs.merged = self.port.join(pairs.merged, done),
+            Writer::Internal(_) | Writer::Unknown => {}
         }
     }
 
@@ -585,9 +723,31 @@ impl<P: FlashPort> Flash<P> {
     /// `block` is erased.
     #[inline(never)]
     pub(super) fn note_erased(&mut self, block: BlockId) {
+        let ready = self.port.ready();
         if let Some(pairs) = &mut self.pairs {
+            pairs.end_merges(self.nand.geometry(), ready, |one, other| self.port.join(one, other));
             pairs.open.close(block);
             pairs.old_is_gone |= pairs.old_blocks.contains(&block);
+            if let Some(cached) = &mut pairs.cached {
+                cached.relied_on[block.index()] = ready;
+            }
         }
     }
+}
+
+/// The pages that the power has torn and that have backups among the units `backups`, with the newest backup of each.
+pub(crate) fn newest_of_torn(nand: &NandArray, backups: &[Ppn]) -> BTreeMap<PageId, PageId> {
+    let geometry = nand.geometry();
+    let mut newest = BTreeMap::new();
+    let order = |page: PageId| nand.age(geometry.unit(geometry.page_at(page))).1;
+    for backup in backups {
+        let page = geometry.page_of(*backup);
+        let Some(home) = nand.home_of(page).filter(|home| nand.is_torn(*home)) else { continue };
+        let backup = geometry.page_id(page);
+        let known = newest.entry(geometry.page_id(home)).or_insert(backup);
+        if order(*known) < order(backup) {
+            *known = backup;
+        }
+    }
+    newest
 }

@@ -21,6 +21,11 @@ pub fn drives() -> impl Strategy<Value = Value> {
     drives_with(layers.collect())
 }
 
+/// As [`drives`], with block-mapped layers.
+pub fn block_drives() -> impl Strategy<Value = Value> {
+    drives_with(FtlKind::ALL.iter().map(|kind| kind.name()).filter(|kind| *kind != "page").collect())
+}
+
 /// As [`drives`], with page mapping.
 pub fn page_drives() -> impl Strategy<Value = Value> {
     drives_with(vec!["page"])

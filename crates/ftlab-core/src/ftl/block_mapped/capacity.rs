@@ -19,7 +19,7 @@ pub fn shape(config: &DeviceConfig) -> Shape {
         layout,
         clusters,
         pages: config.geometry.pages_per_block * layout.width,
-        units_per_cluster: config.geometry.blocks_per_plane,
+        units_per_cluster: blocks_per_plane(config),
         logical_pages: config.logical_pages() as u32,
         page_bytes: config.geometry.page_bytes as u32,
     };
@@ -33,6 +33,11 @@ pub fn shape(config: &DeviceConfig) -> Shape {
 
 fn memories(config: &DeviceConfig) -> u32 {
     config.geometry.all_planes() as u32
+}
+
+/// Blocks of each plane that may hold data or logs: all but those for backups.
+fn blocks_per_plane(config: &DeviceConfig) -> u32 {
+    config.geometry.blocks_per_plane.saturating_sub(config.backup_blocks_per_plane())
 }
 
 fn layout(config: &DeviceConfig) -> Option<Layout> {
@@ -50,11 +55,14 @@ fn logs_left(shape: &Shape) -> u32 {
 pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
     let shape = shape(config);
     let (pages, width) = (u64::from(shape.pages), u64::from(shape.layout.width));
-    // Each page read and programmed, and both units erased.
+    // Each page read and programmed, and both units erased. Before a program, each earlier page of its word line may be read
+    // and copied, and now and then a backup block erased.
+    let backups =
+        if config.lsb_backup.copies().is_some() { 3 * u64::from(config.cell.kind.kind().bits()) } else { 1 };
     let merge = 2 * pages + 2 * width + 2;
     let blocks = if shape.layout.shares_logs { 2 * pages } else { 1 };
     let logs = u64::from(shape.layout.log_units) + u64::from(shape.clusters) + 2;
-    logs * (blocks * merge + 2 * pages + width) + 2 * width + 2
+    (logs * (blocks * merge + 2 * pages + width) + 2 * width + 2) * backups
 }
 
 /// Check that the drive is one that a block-mapped layer works on, and that all of it fits.
@@ -76,14 +84,20 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     }
     let per_block = u64::from(g.pages_per_block) * u64::from(layout.width);
     let clusters = u64::from(memories / layout.width);
-    let most_data = u64::from(g.blocks_per_plane).saturating_sub(u64::from(SPARE_UNITS + layout.least_logs));
+    let blocks = u64::from(blocks_per_plane(config));
+    let most_data = blocks.saturating_sub(u64::from(SPARE_UNITS + layout.least_logs));
     let most_logical = (most_data * clusters * per_block).min(MAX_UNITS);
     if logical > most_logical {
         let expected = format!(
-            "at most {most_logical}: of the {} blocks of each memory, {SPARE_UNITS} stays free for merges and {} {} for logs",
+            "at most {most_logical}: of the {} blocks of each memory, {SPARE_UNITS} stays free for merges and {} {} for logs{}",
             g.blocks_per_plane,
             layout.least_logs,
             if layout.least_logs == 1 { "is" } else { "are" },
+            match config.backup_blocks_per_plane() {
+                0 => String::new(),
+                1 => ", and 1 is for backups".to_owned(),
+                more => format!(", and {more} are for backups"),
+            },
         );
         return refuse(f.size_key(), format!("{logical} logical pages"), expected);
     }
@@ -97,7 +111,7 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     if each > left {
         let most = u64::from(left) * clusters * u64::from(layout.width);
         let needed = u64::from(SPARE_UNITS + each);
-        let enough = u64::from(g.blocks_per_plane).saturating_sub(needed) * clusters * per_block;
+        let enough = blocks.saturating_sub(needed) * clusters * per_block;
         let expected = format!(
             "over-provisioning leaves room for {most}; so many would need {} of at most {enough} logical pages",
             f.size_key(),
@@ -123,11 +137,6 @@ fn check_parts(config: &DeviceConfig) -> Result<(), ConfigError> {
         let name = format!("{:?}", crate::mapcache::MapCacheChoice::name(config.map_cache.kind.kind()));
         let expected = format!("the table of ftl.kind = {kind:?} is in memory: must be \"ideal\"");
         return refuse("map_cache.kind", name, expected);
-    }
-    if config.lsb_backup.copies().is_some() {
-        let expected =
-            format!("does not go with ftl.kind = {kind:?} yet: must be \"none\", or ftl.kind \"page\"");
-        return refuse("lsb_backup.kind", "\"copy\"", expected);
     }
     if config.power.atomic == Atomic::Request {
         let expected = format!("needs ftl.kind = \"page\", not {kind:?}: must be \"unit\"");

@@ -80,6 +80,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        flash.begin_group(access.group.id);
         let mut store = OnFlash { units: &mut self.units, flash, since: after };
         self.layer.write(&mut store, access, after)
     }
@@ -90,6 +91,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         access: &Access<'_>,
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
+        flash.begin_group(access.group.id);
         let mut store = OnFlash { units: &mut self.units, flash, since: after };
         let done = self.layer.end_group(&mut store, after)?;
         if access.sectors_of(0, store.units.geometry.sectors_per_unit) < store.units.geometry.sectors_per_unit

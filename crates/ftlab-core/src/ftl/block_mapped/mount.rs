@@ -1,5 +1,6 @@
 //! After a power cut: what a block-mapped drive finds out from its flash.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::BlockFtl;
@@ -9,10 +10,11 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
+use crate::flash::pairs::newest_of_torn;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
 use crate::ftl::hybrid::scheme::{ClusteredBlock, Found, Place, Purpose, Store, View};
-use crate::geometry::{Lpn, PageAt, Ppn};
+use crate::geometry::{Lpn, PageAt, PlaneId, Ppn};
 
 /// A page that was found.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +38,9 @@ struct Scanned {
     pages: Vec<Page>,
 }
 
+/// Pages that the power has torn and that have backups, with those.
+type Saved = BTreeMap<Ppn, Ppn>;
+
 impl BlockFtl {
     /// Start again after a power cut, from what flash holds.
     ///
@@ -43,6 +48,9 @@ impl BlockFtl {
     /// that its sources have, or has passed it over: these are erased after the last copy. Of several places of a page, the one has its data that
     /// was written last; of copies, the latest. Units without live data are erased. Trims are gone: what was trimmed may come
     /// back.
+    ///
+    /// A torn page that has a backup counts as if it could be read. When the units to be erased are, each unit with such pages
+    /// is written to a free one, and then backups are not needed any more.
     ///
     /// # Errors
     /// When flash does not keep its past, and as a write.
@@ -56,11 +64,15 @@ impl BlockFtl {
         let mut new = Self::new(config, &geometry);
         new.units.cause = Cause::Recovery;
         flash.nand.forget_validity();
-        let mut scanned = new.scan(flash)?;
+        let saved = new.find_backups(flash)?;
+        let mut scanned = new.scan(flash, &saved)?;
         scanned.sort_by_key(|found| found.opened);
-        let dropped = new.dropped(&flash.nand, &scanned);
+        let mut dropped = Self::twice(&scanned);
+        let once: Vec<&Scanned> = scanned.iter().filter(|found| !dropped.contains(&found.unit)).collect();
+        dropped.extend(new.dropped(&flash.nand, &once));
         new.find_pages(flash, scanned.iter().filter(|found| !dropped.contains(&found.unit)));
         let mut kept = new.erase_dead(flash, scanned)?;
+        new.restore(flash, &mut kept, &saved)?;
         kept.sort_by_key(|found| (found.unit.0 / new.units.shape.units_per_cluster, found.opened));
         let found: Vec<Found> = kept.iter().map(|scanned| new.describe(flash, scanned)).collect();
         let since = flash.port.ready();
@@ -70,8 +82,28 @@ impl BlockFtl {
         Ok(new)
     }
 
+    /// Read what backup blocks hold.
+    fn find_backups<P: FlashPort>(&self, flash: &mut Flash<P>) -> FlashResult<Saved> {
+        let ready = flash.port.ready();
+        let geometry = &self.units.geometry;
+        let mut backups = Vec::new();
+        for block in (0..geometry.planes()).flat_map(|plane| geometry.backup_blocks(PlaneId(plane))) {
+            for index in 0..flash.nand.next_page(block) {
+                let page = PageAt { block, index };
+                if flash.nand.is_skipped(page) {
+                    continue;
+                }
+                flash.read(page, 0, Cause::Recovery, ready)?;
+                backups.extend(Some(geometry.unit(page)).filter(|ppn| flash.nand.lpn(*ppn).is_some()));
+            }
+        }
+        let saved = newest_of_torn(&flash.nand, &backups).into_iter();
+        let unit = |page| geometry.unit(geometry.page_at(page));
+        Ok(saved.map(|(home, backup)| (unit(home), unit(backup))).collect())
+    }
+
     /// Read every page that was programmed. Erased units become free.
-    fn scan<P: FlashPort>(&mut self, flash: &mut Flash<P>) -> FlashResult<Vec<Scanned>> {
+    fn scan<P: FlashPort>(&mut self, flash: &mut Flash<P>, saved: &Saved) -> FlashResult<Vec<Scanned>> {
         for free in &mut self.units.free {
             while free.take().is_some() {}
         }
@@ -98,8 +130,9 @@ impl BlockFtl {
                     }
                     flash.read(page, 0, Cause::Recovery, ready)?;
                     let ppn = self.units.geometry.unit(page);
-                    let Some(lpn) = flash.nand.lpn(ppn) else { continue };
-                    found.pages.push(Page { lpn, ppn, age: flash.nand.age(ppn) });
+                    let source = saved.get(&ppn).copied().unwrap_or(ppn);
+                    let Some(lpn) = flash.nand.lpn(source) else { continue };
+                    found.pages.push(Page { lpn, ppn, age: flash.nand.age(source) });
                     found.opened = found.opened.max(flash.nand.sequence(block));
                     found.purpose = match flash.nand.role(block) {
                         Some(Role::Data) => Some(Purpose::Data),
@@ -119,12 +152,28 @@ impl BlockFtl {
         Ok(scanned)
     }
 
+    /// An earlier mount has begun to write a unit to a free one, and the power was cut again: one of both says nothing. It is
+    /// the new one, unless that has all that is left of the old one: the erase of that may have begun.
+    fn twice(scanned: &[Scanned]) -> Vec<ClusteredBlock> {
+        let latest = |found: &Scanned| found.pages.iter().map(|page| page.age.1).max();
+        let mut dropped = Vec::new();
+        for both in scanned.chunk_by(|one, other| one.opened == other.opened) {
+            let mut both: Vec<&Scanned> = both.iter().filter(|found| found.opened > 0).collect();
+            both.sort_by_key(|found| Reverse(latest(found)));
+            let [new, old] = both[..] else { continue };
+            let is_copy = |page: &Page, copy: &Page| (copy.lpn, copy.age.0) == (page.lpn, page.age.0);
+            let is_there = |page: &Page| new.pages.iter().any(|copy| is_copy(page, copy));
+            dropped.push(if old.pages.iter().all(is_there) { old.unit } else { new.unit });
+        }
+        dropped
+    }
+
     /// Units that say nothing. The last data unit of a logical block, if a merge was writing it: earlier units of that block
     /// have what it has not. Otherwise those earlier units, which were to be erased.
-    fn dropped(&self, nand: &NandArray, scanned: &[Scanned]) -> Vec<ClusteredBlock> {
+    fn dropped(&self, nand: &NandArray, scanned: &[&Scanned]) -> Vec<ClusteredBlock> {
         let shares_logs = self.units.shape.layout.shares_logs;
         let mut by_block: BTreeMap<u32, Vec<&Scanned>> = BTreeMap::new();
-        for found in scanned {
+        for found in scanned.iter().copied() {
             let is_of_one = match found.purpose {
                 Some(Purpose::Data | Purpose::Sequential) => true,
                 Some(Purpose::Log) => !shares_logs,
@@ -193,6 +242,59 @@ impl BlockFtl {
             }
         }
         Ok(kept)
+    }
+
+    /// Write each unit that has pages only in backups to a free one, each page where it was, and let the backups go. Stale ones
+    /// go along: a later mount must not miss them while the old unit is there.
+    ///
+    /// All of it stands elsewhere meanwhile, and nothing else is in the free unit: no program needs a backup. When the power
+    /// goes again, what was written is given up.
+    fn restore<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        scanned: &mut [Scanned],
+        saved: &Saved,
+    ) -> FlashResult<()> {
+        let ready = flash.port.ready();
+        let mut restored = ready;
+        let writer = flash.begin_internal();
+        flash.set_restoring(true);
+        for found in scanned {
+            let is_live = |page: &Page| self.units.lookup(page.lpn) == Some(page.ppn);
+            if !found.pages.iter().any(|page| saved.contains_key(&page.ppn) && is_live(page)) {
+                continue;
+            }
+            let purpose = found.purpose.unwrap_or(Purpose::Log);
+            let mut store = OnFlash { units: &mut self.units, flash, since: ready };
+            let new = store.open_again(found.unit, purpose, found.opened)?;
+            let mut copied = ready;
+            // In the order of each memory.
+            found.pages.sort_unstable_by_key(|page| page.ppn);
+            for page in &mut found.pages {
+                let is_live = store.units.lookup(page.lpn) == Some(page.ppn);
+                let source = saved.get(&page.ppn).copied().unwrap_or(page.ppn);
+                let to = store.units.page(Place { unit: new, ..store.units.place_of(page.ppn) });
+                let (geometry, flash) = (&store.units.geometry, &mut *store.flash);
+                let from = geometry.page_of(source);
+                let read = flash.read(from, geometry.sectors_per_unit, Cause::Recovery, ready)?;
+                let done = flash.program(to, &[page.lpn], Cause::Recovery, read)?;
+                copied = flash.port.join(copied, done);
+                let target = geometry.unit(to);
+                flash.store_copy(source, target);
+                if is_live {
+                    store.moved(page.lpn, Some(page.ppn), target)?;
+                } else {
+                    store.flash.invalidate(target)?;
+                }
+                page.ppn = target;
+            }
+            restored = store.flash.port.join(restored, copied);
+            store.erase(found.unit, copied)?;
+            found.unit = new;
+        }
+        flash.set_restoring(false);
+        flash.end_internal(writer);
+        flash.forget_backups(restored)
     }
 
     fn describe<P: FlashPort>(&self, flash: &Flash<P>, scanned: &Scanned) -> Found {

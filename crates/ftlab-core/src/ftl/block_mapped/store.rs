@@ -118,6 +118,14 @@ impl Units {
     }
 }
 
+fn role_of(purpose: Purpose) -> Role {
+    match purpose {
+        Purpose::Data => Role::Data,
+        Purpose::Log => Role::Log,
+        Purpose::Sequential => Role::Sequential,
+    }
+}
+
 /// What a layer sees of flash.
 pub(super) struct Seen<'a> {
     pub(super) units: &'a Units,
@@ -190,9 +198,29 @@ impl<P: FlashPort> OnFlash<'_, P> {
         )))
     }
 
+    /// Take a free unit of `cluster`.
+    fn take(&mut self, cluster: u32) -> FlashResult<ClusteredBlock> {
+        let row = self.units.free[cluster as usize].take().ok_or_else(|| Self::full(cluster))?;
+        Ok(ClusteredBlock(cluster * self.units.shape.units_per_cluster + row))
+    }
+
+    /// Take a free unit beside `other`, which it will replace: to a mount it was opened when that was.
+    pub(super) fn open_again(
+        &mut self,
+        other: ClusteredBlock,
+        purpose: Purpose,
+        opened: u32,
+    ) -> FlashResult<ClusteredBlock> {
+        let unit = self.take(self.units.rows.quotient(other.0))?;
+        for block in self.units.blocks(unit) {
+            self.flash.nand.open_again(block, role_of(purpose), opened);
+        }
+        Ok(unit)
+    }
+
     /// `lpn` is at `to` from now on, as `from` was.
     #[inline]
-    fn moved(&mut self, lpn: Lpn, from: Option<Ppn>, to: Ppn) -> FlashResult<()> {
+    pub(super) fn moved(&mut self, lpn: Lpn, from: Option<Ppn>, to: Ppn) -> FlashResult<()> {
         if let Some(from) = from {
             self.flash.invalidate(from)?;
         }
@@ -200,9 +228,34 @@ impl<P: FlashPort> OnFlash<'_, P> {
         Ok(())
     }
 
+    /// A program of `page` of a data block over several memories waits until earlier blocks of its logical block are gone in all
+    /// of them. What is left there of what was trimmed would look to a mount as if it were still to be copied.
+    #[inline]
+    fn after_erases(&mut self, page: PageAt, after: P::Ticket) -> P::Ticket {
+        if self.units.shape.layout.width == 1 || self.flash.nand.role(page.block) != Some(Role::Data) {
+            return after;
+        }
+        let gone = self.flash.gone();
+        self.flash.port.join(after, gone)
+    }
+
+    /// Whether `unit`, which is erased, may have something that its next data block has not: what was trimmed. Or, where a
+    /// program may tear what came before, what will be.
+    fn leaves_more(&self, unit: ClusteredBlock) -> bool {
+        if !P::LISTENS || self.units.shape.layout.width == 1 {
+            return false;
+        }
+        let is_trimmed = |page| {
+            let lpn = self.page_at(Place { unit, page });
+            lpn.is_some_and(|lpn| self.units.lookup(lpn).is_none())
+        };
+        self.flash.has_backup() || (0..self.units.shape.pages).any(is_trimmed)
+    }
+
     fn copy_for(&mut self, lpn: Lpn, to: Place, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(from) = self.units.lookup(lpn) else { return Ok(after) };
         let (source, target) = (self.units.geometry.page_of(from), self.units.page(to));
+        let after = self.after_erases(target, after);
         let geometry = &self.units.geometry;
         let is_inside = geometry.plane_of(source.block) == geometry.plane_of(target.block);
         let done = if self.units.copyback && is_inside {
@@ -264,17 +317,9 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     }
 
     fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<ClusteredBlock> {
-        let Some(row) = self.units.free[cluster as usize].take() else {
-            return Err(Self::full(cluster));
-        };
-        let unit = ClusteredBlock(cluster * self.units.shape.units_per_cluster + row);
-        let role = match purpose {
-            Purpose::Data => Role::Data,
-            Purpose::Log => Role::Log,
-            Purpose::Sequential => Role::Sequential,
-        };
+        let unit = self.take(cluster)?;
         for block in self.units.blocks(unit) {
-            self.flash.nand.open(block, role);
+            self.flash.nand.open(block, role_of(purpose));
         }
         Ok(unit)
     }
@@ -291,6 +336,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             after = self.flash.read(page, missing, access.cause, after)?;
             self.units.read_modify_writes += 1;
         }
+        let after = self.after_erases(page, after);
         let done = self.flash.program(page, &[lpn], access.cause, after)?;
         let new = self.units.geometry.unit(page);
         self.flash.store(new, access, 0, old);
@@ -300,7 +346,10 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
 
     #[inline]
     fn copy(&mut self, lpn: Lpn, to: Place, after: P::Ticket) -> FlashResult<P::Ticket> {
-        self.copy_for(lpn, to, self.units.cause, after)
+        let writer = self.flash.begin_copy();
+        let done = self.copy_for(lpn, to, self.units.cause, after)?;
+        self.flash.end_internal(writer);
+        Ok(done)
     }
 
     fn pad(&mut self, access: &Access<'_>, lpn: Lpn, to: Place, after: P::Ticket) -> FlashResult<P::Ticket> {
@@ -308,10 +357,16 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     }
 
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
-        self.flash.program(self.units.page(place), &[], self.units.cause, self.since)
+        let writer = self.flash.begin_copy();
+        let page = self.units.page(place);
+        let after = self.after_erases(page, self.since);
+        let done = self.flash.program(page, &[], self.units.cause, after)?;
+        self.flash.end_internal(writer);
+        Ok(done)
     }
 
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
+        let leaves_more = self.leaves_more(unit);
         let mut start = after;
         for column in 0..self.units.shape.layout.width {
             let block = self.units.block(unit, column);
@@ -323,6 +378,9 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             let block = self.units.block(unit, column);
             let erased = self.flash.erase(block, self.units.cause, start)?;
             done = self.flash.port.join(done, erased);
+        }
+        if leaves_more {
+            self.flash.note_gone(done);
         }
         let (cluster, row) = (self.units.rows.quotient(unit.0), self.units.rows.remainder(unit.0));
         let erases = self.flash.nand.erases(self.units.block(unit, 0));
@@ -347,10 +405,20 @@ impl<P: FlashPort> OnFlash<'_, P> {
             let block = self.units.block(unit, column);
             let in_column = (count - column).div_ceil(width);
             let run = PageRun { first: Lpn(first.0 + column), stride: width, pages: in_column };
-            let start = self.flash.program_run(PageAt { block, index: 0 }, run, cause, ready)?;
-            if self.flash.nand.verifies() {
-                for (lpn, ppn) in run.placed(1, start) {
+let page = PageAt { block, index: 0 };
+            let start = self.units.geometry.unit(page);
+            if self.flash.has_backup() {
+                // Each may endanger what came before it, and a copy is made of what that holds.
+                for (index, (lpn, ppn)) in (0..).zip(run.placed(1, start)) {
+                    self.flash.program(PageAt { index, ..page }, &[lpn], cause, ready)?;
                     self.flash.store_unit(ppn, lpn, versions);
+                }
+            } else {
+                self.flash.program_run(page, run, cause, ready)?;
+                if self.flash.nand.verifies() {
+                    for (lpn, ppn) in run.placed(1, start) {
+                        self.flash.store_unit(ppn, lpn, versions);
+                    }
                 }
             }
             starts.push(start);

@@ -616,11 +616,12 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         self.lookup(lpn)
     }
 
-    fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) {
-        if let Some(ppn) = self.lookup(lpn) {
-            self.mark_removable(flash, ppn, is);
-            flash.guard_until(self.geometry.block_of(ppn), since);
-        }
+    fn set_removable(&mut self, flash: &mut Flash<P>, lpn: Lpn, is: bool, since: P::Ticket) -> P::Ticket {
+        let Some(ppn) = self.lookup(lpn) else { return flash.port.ready() };
+        self.mark_removable(flash, ppn, is);
+        let block = self.geometry.block_of(ppn);
+        flash.guard_until(block, since);
+        flash.relied_on(block)
     }
 
     fn drop_copy(&mut self, flash: &mut Flash<P>, lpn: Lpn, since: P::Ticket) -> FlashResult<()> {

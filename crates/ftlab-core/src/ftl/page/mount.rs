@@ -11,6 +11,7 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
+use crate::flash::pairs::newest_of_torn;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::blocks::{Append, Data, Place};
 use crate::ftl::gc::VictimChoice;
@@ -118,7 +119,7 @@ impl<
                 let mut pages = 0..self.geometry.pages_per_block();
                 pages.all(|index| nand.is_torn(PageAt { block: *block, index }))
             };
-            // Where that leaves nothing, the backup is of an earlier life of its block, of a unit that was trimmed since.
+            // Where that leaves nothing, the backup is of a unit that was trimmed since.
             let outlived = || torn.filter(|block| self.has_copies_only(nand, *block, backups));
             copies.extend(given_up.or_else(|| blocks.find(is_torn)).or_else(outlived));
         }
@@ -386,23 +387,4 @@ impl<
         self.placement.found(&flash.nand, plane, open, free);
         Ok(())
     }
-}
-
-/// The pages that the power has torn and that have backups, with the newest backup of each.
-fn newest_of_torn(nand: &NandArray, backups: &[Ppn]) -> BTreeMap<PageId, PageId> {
-    let geometry = nand.geometry();
-    let mut newest = BTreeMap::new();
-    let order = |page: PageId| nand.age(geometry.unit(geometry.page_at(page))).1;
-    for backup in backups {
-        let page = geometry.page_of(*backup);
-        // Backups are made of pages that others follow.
-        let is_needed = |home: &PageAt| home.index + 1 < nand.next_page(home.block) && nand.is_torn(*home);
-        let Some(home) = nand.home_of(page).filter(is_needed) else { continue };
-        let backup = geometry.page_id(page);
-        let known = newest.entry(geometry.page_id(home)).or_insert(backup);
-        if order(*known) < order(backup) {
-            *known = backup;
-        }
-    }
-    newest
 }

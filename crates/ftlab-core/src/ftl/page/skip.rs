@@ -25,6 +25,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             return;
         }
         removable.flip(ppn);
+        flash.note_cached(ppn, is);
         self.blocks.discount(&flash.nand, self.geometry.block_of(ppn), is);
     }
 
@@ -74,6 +75,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 continue;
             }
             removable.flip(ppn);
+            flash.note_cached(ppn, false);
             self.blocks.forget_discount(victim);
             if removable.confirms {
                 let told = flash.port.memory(Memory::Link, 1);
@@ -97,23 +99,25 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         result.map(|()| confirmed)
     }
 
-    /// Take the marks off pages that move together though they are live: bit by bit which had one, and until when the
-    /// blocks that they leave are guarded.
+    /// Take the marks off pages that move together though they are live: bit by bit which had one. Also until when the blocks
+    /// that they leave are guarded, and until when the cache must keep its copies.
     pub(super) fn take_marks<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         leaving: &[Option<Ppn>],
-    ) -> (u64, T) {
-        let (mut marks, mut until) = (0, flash.port.ready());
+    ) -> (u64, T, T) {
+        let (mut marks, mut until, mut kept) = (0, flash.port.ready(), flash.port.ready());
         for (at, ppn) in leaving.iter().enumerate() {
             let Some(ppn) = *ppn else { continue };
             if self.removable.as_ref().is_some_and(|removable| removable.has(ppn)) {
                 marks |= 1 << at;
-                until = flash.port.join(until, flash.guard_of(self.geometry.block_of(ppn)));
+                let block = self.geometry.block_of(ppn);
+                until = flash.port.join(until, flash.guard_of(block));
+                kept = flash.port.join(kept, flash.relied_on(block));
                 self.mark_removable(flash, ppn, false);
             }
         }
-        (marks, until)
+        (marks, until, kept)
     }
 
     /// Put marks that were taken off `units` on the places where those are now.
@@ -121,7 +125,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         &mut self,
         flash: &mut Flash<P>,
         units: &[Lpn],
-        (marks, until): (u64, T),
+        (marks, until, kept): (u64, T, T),
     ) {
         if marks == 0 {
             return;
@@ -131,7 +135,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 && let Some(ppn) = self.lookup(*lpn)
             {
                 self.mark_removable(flash, ppn, true);
-                flash.guard_until(self.geometry.block_of(ppn), until);
+                let block = self.geometry.block_of(ppn);
+                flash.guard_until(block, until);
+                flash.rely_until(block, kept);
             }
         }
     }

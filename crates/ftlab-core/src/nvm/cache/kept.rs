@@ -3,6 +3,9 @@
 //! The directory is in the cache: which page each frame holds, and which pages were trimmed (tombstones). Each entry has an
 //! age, which compares with those in the spare areas of flash. So of any two versions a mount knows which one is newer.
 //!
+//! Ages are also the order in which pages leave after a mount: those first that were written longest ago. The order of the
+//! accesses is in memory, and gone: to keep it, each hit would have to write to the cache.
+//!
 //! What is written to a frame is there when the write has ended, with its entry. Until then the frame holds what it held.
 //! What is given up is in the directory until the moment from which on the frame may be used again.
 //!
@@ -276,4 +279,71 @@ impl<T: Ticket> Nvm<T> {
 /// How new the version is that the layer below has found in flash.
 fn age_in_flash<P: FlashPort, L: Layer<P>>(flash: &Flash<P>, below: &L, lpn: Lpn) -> Option<Age> {
     below.copy_of(lpn).map(|ppn| Age { programs: flash.nand.age(ppn).0, changes: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flash::port::CountingPort;
+    use crate::ftl::{self, FtlVisitor};
+    use serde_json::json;
+
+    /// Accesses, and the pages in the order in which they would leave: before the power is cut, and after a mount.
+    struct Orders<'a> {
+        config: &'a DeviceConfig,
+        accesses: &'a [(char, u32)],
+    }
+
+    impl FtlVisitor for Orders<'_> {
+        type Output = [Vec<u32>; 2];
+
+        fn visit<F: Ftl<CountingPort>>(self, below: F) -> Self::Output {
+            let Orders { config, accesses } = self;
+            let mut flash = Flash::new(config, &config.to_geometry(), true, CountingPort);
+            flash.nand.keep_past();
+            let mut drive = Cached::new(config, below, &flash);
+            let mut versions = Vec::new();
+            for (at, (op, page)) in (1..).zip(accesses) {
+                let versions_written = [at; 8];
+                let access = Access { versions: &versions_written, ..Access::span(Lpn(*page), 1, 0, 8) };
+                match op {
+                    'w' => drive.write(&mut flash, &access, ()),
+                    _ => drive.read(&mut flash, &Access { versions: &[], ..access }, &mut versions, ()),
+                }
+                .unwrap();
+            }
+            let order = |drive: &Cached<F, ()>| {
+                let nvm = drive.nvm.as_ref().unwrap();
+                let mut pages = Vec::new();
+                nvm.order.candidates(crate::buffer::front::NOBODY, 99, &mut pages);
+                pages.iter().map(|page| page.lpn.0).collect()
+            };
+            let before = order(&drive);
+            let kept = drive.kept();
+            let mounted = Cached::<F, ()>::mounted(config, 1, &mut flash, &kept).unwrap();
+            [before, order(&mounted)]
+        }
+    }
+
+    #[test]
+    fn after_a_mount_pages_leave_in_the_order_in_which_they_were_written() {
+        let device = json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.33 },
+            "nvm": { "kind": "cdm", "bytes": 16384 },
+        });
+        let config: DeviceConfig = serde_json::from_value(device).unwrap();
+        let orders = |text: &str| {
+            let access = |word: &str| (word.chars().next().unwrap(), word[1..].parse().unwrap());
+            let accesses: Vec<(char, u32)> = text.split_whitespace().map(access).collect();
+            let orders = Orders { config: &config, accesses: &accesses };
+            ftl::build(&config, &config.to_geometry(), 1, true, orders)
+        };
+        // Hits change the order in memory, which is gone with the power: what was written last stays longest.
+        assert_eq!(orders("w3 w1 w2 w0"), [vec![3, 1, 2, 0], vec![3, 1, 2, 0]]);
+        assert_eq!(orders("w3 w1 w2 w0 r3 r2"), [vec![1, 0, 3, 2], vec![3, 1, 2, 0]]);
+        assert_eq!(orders("w3 w1 w2 w0 w3 r1"), [vec![2, 0, 3, 1], vec![1, 2, 0, 3]]);
+        // What came from flash is as old as it is there: page 3 leaves for 4, which is written then, and comes back for 1.
+        assert_eq!(orders("w3 w1 w2 w0 w4 r3"), [vec![2, 0, 4, 3], vec![2, 0, 3, 4]]);
+    }
 }

@@ -13,8 +13,8 @@
 //! | collection has not copied a page | | fetched after each call: it is dirty now |
 //!
 //! A frame always has a whole page: a write in part reads the rest first. Decisions follow the order of accesses. A frame
-//! may be used again when what it held is in flash, with all that was evicted with it. A page comes in after the ones that
-//! leave for it.
+//! may be used again when what it held is in flash, with all that was evicted with it. A clean one may when no program is
+//! under way that could tear its page in flash. A page comes in after the ones that leave for it.
 
 mod counts;
 mod kept;
@@ -419,8 +419,9 @@ impl<T: Ticket> Nvm<T> {
             self.counts.clean_evicted += 1;
             if self.cooperates {
                 let told = self.message(flash);
-                below.set_removable(flash, page.lpn, false, told);
+                let relied_on = below.set_removable(flash, page.lpn, false, told);
                 let moment = flash.port.join(self.frames.ready(*frame), told);
+                let moment = flash.port.join(moment, relied_on);
                 self.frames.set_ready(*frame, moment);
             }
         }

@@ -1,0 +1,245 @@
+//! LSB backup below block-mapped layers: what it saves by hand, and that no cut loses anything.
+
+use ftlab_core::config::DeviceConfig;
+use ftlab_core::crash::{CrashOptions, CutAt};
+use ftlab_core::host::request::{Op, Request};
+use ftlab_core::rng::Rng;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::common::drives::{block_drives, cases, is_long, requests_of};
+use super::common::{block_mapped, device, ftl_kinds, merged, of_chosen, request, run, small};
+use super::crash::{all_cuts, backed_up_keys, examined, recorded, survives, with_backup};
+
+const CELLS: [(&str, &str); 8] = [
+    ("mlc", "tiles"),
+    ("mlc", "shadow"),
+    ("mlc", "shadow_pairs"),
+    ("mlc", "adjacent"),
+    ("tlc", "tlc_pairs"),
+    ("tlc", "shadow"),
+    ("tlc", "adjacent"),
+    ("qlc", "shadow"),
+];
+
+fn layers() -> impl Iterator<Item = &'static str> {
+    ftl_kinds().into_iter().filter(|kind| *kind != "page")
+}
+
+fn pages(of: &[u64]) -> Vec<Request> {
+    of.iter().map(|page| request(0.0, Op::Write, 8 * page, 8)).collect()
+}
+
+/// One die of cells of two bits, in the order of the paper, with blocks of 8 pages.
+fn by_hand(kind: &str, backup: &Value) -> DeviceConfig {
+    let keys = backed_up_keys("mlc", "tiles", 8, backup);
+    let layer = json!({ "ftl": { "kind": kind }, "geometry": { "blocks_per_plane": 40 } });
+    device(merged(small(), merged(keys, layer)))
+}
+
+/// Backups, and pages that the same piece of work had written.
+fn backups(config: &DeviceConfig, requests: &[Request]) -> (u64, u64) {
+    let summary = serde_json::to_value(&run(config, requests).0.summary).unwrap();
+    let of = |key: &str| summary["lsb_backup"][key].as_u64().unwrap();
+    (of("pages"), of("skipped_same_request"))
+}
+
+#[test]
+fn copies_of_a_merge_need_no_backup_until_an_erase() {
+    let exempt = json!({});
+    // Pages 2, 3, 6 and 7 of a block are the second ones of their word lines.
+    let block = [0, 1, 2, 3, 4, 5, 6, 7];
+    for kind in layers() {
+        assert_eq!(backups(&by_hand(kind, &exempt), &pages(&block)), (4, 0), "{kind}");
+    }
+    // Page 3 is written to a free block, between copies of the others. It alone endangers what another piece of work has written.
+    let overwritten = pages(&[&block[..], &[3]].concat());
+    assert_eq!(backups(&by_hand("block", &exempt), &overwritten), (5, 3));
+    // A log block of eight pages, each of which is live when it is endangered; then a merge of eight copies.
+    let logged = pages(&[&block[..], &[5, 6, 7, 7, 5, 6, 7, 7, 0]].concat());
+    assert_eq!(backups(&by_hand("bast", &exempt), &logged), (8, 4));
+    assert_eq!(backups(&by_hand("bast", &json!({ "exempt_same_request": false })), &logged), (12, 0));
+    // After the erase that ends it, its copies are data like others: page 6 endangers page 4.
+    let gone_on = pages(&[0, 1, 2, 3, 4, 5, 5, 6, 7]);
+    assert_eq!(backups(&by_hand("block", &exempt), &gone_on), (4, 2));
+    for requests in [overwritten, logged, gone_on] {
+        for kind in layers() {
+            let cuts = all_cuts(&by_hand(kind, &exempt), &requests);
+            assert!(cuts.iter().all(|one| one.cut.is_survived()), "{kind}: {cuts:?}");
+        }
+    }
+}
+
+/// With backup off, each layer loses pages that were written long before: the test has teeth.
+#[test]
+fn without_a_backup_a_torn_program_takes_earlier_pages() {
+    for kind in layers() {
+        let keys = json!({ "cell": { "kind": "mlc", "page_order": "tiles" }, "ftl": { "kind": kind } });
+        let cuts = all_cuts(&device(merged(small(), keys)), &pages(&[0, 1, 2, 3, 4, 5, 6, 7]));
+        let lost: Vec<u64> = cuts.iter().filter(|one| one.cut.lost_units > 0).map(|one| one.cut.at).collect();
+        assert_eq!(lost, [2, 3, 6, 7], "{kind}");
+        let cuts = all_cuts(&by_hand(kind, &json!({})), &pages(&[0, 1, 2, 3, 4, 5, 6, 7]));
+        assert_eq!(cuts.len(), 17, "{kind}");
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{kind}: {cuts:?}");
+    }
+}
+
+/// LAST moves what is live of its hot log blocks into a cold one, and erases each. What has come from the first stands nowhere
+/// else when the second is moved behind it. Copies as they are, they need a backup then.
+#[test]
+fn copies_that_an_erase_has_left_alone_have_a_backup() {
+    let keys = merged(
+        backed_up_keys("mlc", "tiles", 8, &json!({})),
+        json!({
+            "geometry": { "blocks_per_plane": 24 },
+            "ftl": { "kind": "last", "over_provisioning": null, "logical_pages": 64, "log_blocks": 9,
+                "sequential_bytes": 65536, "sequential_share": 0.1 },
+        }),
+    );
+    let config = device(merged(small(), keys));
+    for seed in 0..4 {
+        let mut rng = Rng::new(seed, "hot");
+        let mut requests = pages(&(0..64).collect::<Vec<_>>());
+        requests.extend((0..200).flat_map(|_| {
+            let hot = if rng.below(5) == 0 { 24 } else { 6 };
+            pages(&[rng.below(hot) * 2])
+        }));
+        let recording = recorded(&config, &requests, &CrashOptions::default());
+        let cuts = examined(&recording, 0..recording.points());
+        let bad = cuts.iter().find(|one| !one.cut.is_survived());
+        assert!(bad.is_none(), "{seed}: {bad:?}");
+    }
+}
+
+/// A small drive of four memories.
+fn drive(keys: &Value, cell: (&str, &str), (ways, area): (u32, &str)) -> DeviceConfig {
+    let drive = json!({
+        "geometry": { "channels": 4 / ways, "ways": ways, "blocks_per_plane": 14, "pages_per_block": 1, "page_bytes": 4096 },
+        "timing": { "read_us": { "lsb": 25, "csb": 30, "msb": 40 }, "program_us": { "lsb": 200, "csb": 400, "msb": 900 }, "erase_us": 1500, "bus_mb_per_s": 100,
+            "copyback": area == "slc" },
+        "host": { "arrival": "closed", "queue_depth": 6, "link_mb_per_s": 0 },
+        "map_cache": {},
+        "ftl": merged(keys.clone(), json!({ "over_provisioning": 1.9 })),
+    });
+    with_backup(drive, cell, json!({ "kind": "copy", "area": area }))
+}
+
+fn mixed(config: &DeviceConfig, count: u64, seed: u64) -> Vec<Request> {
+    let mut rng = Rng::new(seed, "layers");
+    let units = config.logical_pages();
+    let one = |_| {
+        // Most of them in a part of the drive, so that logs fill and are merged.
+        let near = if rng.below(4) == 0 { units } else { units.min(24) };
+        let (first, pages) = (rng.below(near), 1 + rng.below(5).saturating_sub(1));
+        let op = [Op::Write, Op::Write, Op::Write, Op::Write, Op::Write, Op::Trim][rng.below(6) as usize];
+        request(0.0, op, 8 * first, 8 * pages.min(units - first) as u32)
+    };
+    (0..count).map(one).collect()
+}
+
+/// Every layer with each of its variants, at commands and at instants, and again while the drive is mounted.
+#[test]
+fn no_cut_loses_anything_below_any_layer() {
+    let (count, points, rounds) = if is_long() { (200, 1000, 3) } else { (60, 40, 1) };
+    let (mut backups, mut cuts, mut several, mut nested) = (0, 0, 0, 0);
+    for (at, kind) in layers().enumerate() {
+        for (variant, keys) in block_mapped(kind).into_iter().enumerate() {
+            for round in 0..rounds {
+                let number = at + variant + round;
+                let config = drive(
+                    &keys,
+                    CELLS[number % CELLS.len()],
+                    (if number % 2 == 0 { 1 } else { 4 }, if number % 3 == 0 { "slc" } else { "pairs" }),
+                );
+                let requests = mixed(&config, count, number as u64);
+                for (at, second) in [(CutAt::Command, 2), (CutAt::Time, 1)] {
+                    let options = CrashOptions { at, nested: second, ..CrashOptions::default() };
+                    let recording = recorded(&config, &requests, &options);
+                    let summary = serde_json::to_value(recording.summary()).unwrap();
+                    backups += summary["lsb_backup"]["pages"].as_u64().unwrap();
+                    for one in examined(&recording, recording.spread(recording.points().min(points))) {
+                        assert!(one.cut.is_survived(), "{keys} {number} {at:?}: {one:?}");
+                        cuts += 1;
+                        several += u64::from(at == CutAt::Time && one.cut.torn > 1);
+                        nested += u64::from(one.cut.nested_at.is_some());
+                    }
+                }
+            }
+        }
+    }
+    eprintln!(
+        "{cuts} cuts, {several} of them with several dies at work, {nested} in a mount; {backups} backups"
+    );
+    assert!(backups > 200 && several > 100 && nested > 500, "{backups} {several} {nested}");
+}
+
+/// A block over several memories is erased in each at a time of its own. What is left in one, and was trimmed, is not mistaken
+/// for something that the next data block should have: that block would be given up.
+#[test]
+fn a_data_block_is_written_when_the_one_before_is_gone_everywhere() {
+    let seeds: Vec<u64> = if is_long() { (0..300).collect() } else { vec![33, 1, 2] };
+    for seed in seeds {
+        let mut rng = Rng::new(seed, "marks");
+        let mut one_of = |values: &[u64]| values[rng.below(values.len() as u64) as usize];
+        let (cell, is_mcsplit) = (CELLS[one_of(&[0, 1, 2, 3, 4, 5, 6, 7]) as usize], one_of(&[0, 1]) == 0);
+        let logs = 4 * one_of(&[1, 2, 3]);
+        let mut keys = json!({ "kind": "mcsplit", "log_blocks": logs, "partial_row": "fill" });
+        if !is_mcsplit {
+            keys["kind"] = json!("subgroup");
+            keys["cluster_memories"] = json!(one_of(&[2, 4]));
+        }
+        let mut value =
+            serde_json::to_value(drive(&keys, cell, (one_of(&[1, 2, 4]) as u32, "pairs"))).unwrap();
+        value["timing"]["erase_us"] = json!(one_of(&[10, 1500]));
+        value["timing"]["bus_mb_per_s"] = json!(one_of(&[10, 100]));
+        value["timing"]["command_us"] = json!(one_of(&[0, 50, 300]));
+        value["timing"]["copyback"] = json!(one_of(&[0, 1]) == 0);
+        value["host"]["queue_depth"] = json!(12);
+        for has_backup in [true, false] {
+            let mut value = value.clone();
+            if !has_backup {
+                value["cell"] = json!({ "kind": "slc" });
+                value["lsb_backup"] = json!({});
+            }
+            let config = device(of_chosen(value));
+            let (units, pages) = (config.logical_pages(), 4 * u64::from(config.geometry.pages_per_block));
+            let requests: Vec<Request> = (0..150)
+                .map(|_| {
+                    let page = rng.below(3) * pages + rng.below(pages) * rng.below(3) / 2;
+                    let op = [Op::Trim, Op::Read, Op::Write, Op::Write, Op::Write][rng.below(5) as usize];
+                    request(0.0, op, 8 * (page % units), 8)
+                })
+                .collect();
+            let recording =
+                recorded(&config, &requests, &CrashOptions { at: CutAt::Time, ..CrashOptions::default() });
+            for one in examined(&recording, 0..recording.points()) {
+                assert!(one.cut.is_survived(), "seed {seed}, {keys}, {cell:?}, backup {has_backup}: {one:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(16))]
+
+    #[test]
+    fn with_a_backup_no_block_mapped_drive_loses_anything(
+        value in block_drives(),
+        requests in requests_of(1..80),
+        cell in proptest::sample::select(CELLS.to_vec()),
+        area in proptest::sample::select(vec!["pairs", "slc"]),
+        seed in 0..1000_u64,
+    ) {
+        let mut value = of_chosen(value);
+        value["cell"] = json!({});
+        let config = with_backup(value, cell, json!({ "kind": "copy", "area": area }));
+        let sectors = config.logical_pages() * config.unit_bytes() / 512;
+        let requests: Vec<Request> =
+            requests.into_iter().filter(|request| u64::from(request.sectors) <= sectors).collect();
+        for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 1)] {
+            let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
+            let recording = recorded(&config, &requests, &options);
+            survives(&config, &examined(&recording, recording.spread(recording.points().min(20))))?;
+        }
+    }
+}
