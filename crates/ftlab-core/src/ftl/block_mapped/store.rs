@@ -405,7 +405,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
             let block = self.units.block(unit, column);
             let in_column = (count - column).div_ceil(width);
             let run = PageRun { first: Lpn(first.0 + column), stride: width, pages: in_column };
-let page = PageAt { block, index: 0 };
+            let page = PageAt { block, index: 0 };
             let start = self.units.geometry.unit(page);
             if self.flash.has_backup() {
                 // Each may endanger what came before it, and a copy is made of what that holds.
