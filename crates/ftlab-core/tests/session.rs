@@ -113,7 +113,7 @@ fn bounded(drive: &Value, mut requests: Vec<Request>) -> Vec<Request> {
 /// The drive with another host: `host` without its limit of requests.
 fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
     let mut drive = drive.clone();
-    for key in ["arrival", "queue_depth", "outstanding"] {
+    for key in ["arrival", "queue_depth", "outstanding", "scheduler"] {
         drive["host"].as_object_mut().unwrap().remove(key);
     }
     // The host is what this is about: drives need not be aged for long.
@@ -130,11 +130,14 @@ proptest! {
         requests in requests_of(500),
         feeding in proptest::sample::select(vec![Feeding::Beforehand, Feeding::InTime, Feeding::OneAhead]),
         sent in any::<bool>(),
+        by_address in any::<bool>(),
     ) {
         let requests = bounded(&drive, requests);
         let kind = drive["ftl"]["kind"].as_str().unwrap_or_default().to_owned();
         for depth in [1, 4, 32] {
-            let config = with_host(&drive, &json!({ "arrival": "open", "outstanding": depth }));
+            let scheduler = if by_address { "c_look" } else { "fifo" };
+            let host = json!({ "arrival": "open", "outstanding": depth, "scheduler": scheduler });
+            let config = with_host(&drive, &host);
             let expected = run(&config, &requests);
             same(&format!("{kind}, {depth}, {feeding:?}"), &feed(&config, &requests, feeding), &expected);
             let config = with_host(&drive, &json!({ "arrival": "closed", "queue_depth": depth }));

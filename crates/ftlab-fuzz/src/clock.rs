@@ -79,7 +79,6 @@ fn host(dice: &mut Dice) -> Value {
     } else {
         host["arrival"] = json!("open");
         host["outstanding"] = json!(dice.pick(&[0, 0, 1, 4, 16]));
-        host["scheduler"] = json!(dice.pick(&["fifo", "fifo", "c_look"]));
         host["time_scale"] = json!(dice.pick(&[1.0, 1.0, 1.0, 0.0, 0.25, 0.5, 3.0]));
         host["unsorted_times"] = json!(dice.pick(&["error", "clamp"]));
         host["stop"] = json!(dice.pick(&["drained", "drained", "drained", "last_arrival"]));

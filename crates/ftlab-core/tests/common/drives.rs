@@ -121,9 +121,6 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
             value["map_cache"]["bytes"] = json!(2048 + blocks.div_ceil(8) + 38 + more);
         }
         value["host"][if arrival == "open" { "outstanding" } else { "queue_depth" }] = json!(depth);
-        if arrival == "open" {
-            value["host"]["scheduler"] = json!(if high { "c_look" } else { "fifo" });
-        }
         of_chosen(value)
     })
 }
