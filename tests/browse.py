@@ -169,7 +169,7 @@ class Page(QWebEnginePage):
         super().__init__(profile)
         self.heard = heard
 
-    def javaScriptConsoleMessage(self, level: Any, message: str, line: int, source: str) -> None:  # noqa: N802
+    def javaScriptConsoleMessage(self, level: Any, message: str, line: int, source: str) -> None:  # noqa: N802 - its name there
         self.heard.append(f"{level.name}: {message} ({source[-60:]}:{line})")
 
 

@@ -289,8 +289,8 @@ impl<P: FlashPort> Flash<P> {
         Ok(self.port.submit(submission, after))
     }
 
-    /// Program whole pages of one unit each, from `page` on: `count` of them, those that `units` gives; returns the first
-    /// unit. The same as a [`program`](Self::program) for each, and much faster.
+    /// Program the whole pages of `run`, from `page` on; returns the first unit. The same as a
+    /// [`program`](Self::program) for each, and much faster.
     ///
     /// # Errors
     /// As `program`.
