@@ -152,6 +152,16 @@ class TraceCache:
     ) -> tuple[list[tuple[int, str, int]], int]: ...
 
 @final
+class RunControl:
+    """How a run goes on, seen and ended from another thread."""
+
+    @staticmethod
+    def of() -> RunControl: ...
+    @property
+    def fraction(self) -> float | None: ...
+    def stop(self) -> None: ...
+
+@final
 class AgedDrives:
     """Aged drives that runs which name this use again."""
 
@@ -290,6 +300,7 @@ def run(
     on_row: Callable[[dict[str, Any]], object] | None = ...,
     stand_in: tuple[str, str | None, str | None] | None = ...,
     aged: tuple[AgedDrives, str | None] | None = ...,
+    control: RunControl | None = ...,
 ) -> Outcome: ...
 def latency_parts() -> list[tuple[str, str]]: ...
 def places(text: str, name: str) -> dict[str, str]: ...

@@ -271,12 +271,14 @@ def measure(
     inputs: Sequence[str | os.PathLike[str]] = (),
     overwrite: bool = False,
     aged: tuple[_native.AgedDrives, str | None] | None = None,
+    control: _native.RunControl | None = None,
 ) -> Result:
     """Run requests on a device, as :func:`run` does once it knows where they come from.
 
     ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, the recording that runs in
     its place, and why it is not calibrated. ``inputs`` are files beside those of the workload. ``aged`` are drives that
-    may be used again, and what tells the workload from all others.
+    may be used again, and what tells the workload from all others. With a ``control`` the run stays on this thread, and
+    another one looks after it.
     """
     interval = series_interval(series)
     if on_row is not None and (interval is None or interval[0] == "auto"):
@@ -320,6 +322,7 @@ def measure(
             on_row=on_row,
             stand_in=stand_in,
             aged=aged,
+            control=control,
         )
         result = Result(
             device=device,

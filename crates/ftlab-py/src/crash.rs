@@ -13,7 +13,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::beside::{Interruption, WORKER, run_without_gil};
+use crate::beside::{Interruption, quietly, run_without_gil};
 use crate::device::Device;
 use crate::errors;
 use crate::run::{explained, tell};
@@ -229,12 +229,11 @@ fn in_parts<T: Send>(
         for part in 0..parts {
             let range = Recording::part(count, part, parts);
             let (work, range) = (&work, range.start as usize..range.end as usize);
-            threads
-                .push(thread::Builder::new().name(WORKER.into()).spawn_scoped(scope, move || work(range))?);
+            threads.push(thread::Builder::new().spawn_scoped(scope, move || quietly(|| work(range)))?);
         }
         Ok(threads
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .map(|thread| thread.join().and_then(|done| done).unwrap_or_else(|panic| resume_unwind(panic)))
             .collect())
     })
 }

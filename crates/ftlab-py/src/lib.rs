@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use super::record::record;
     #[pymodule_export]
-    use super::run::{Outcome, latency_parts, run};
+    use super::run::{Outcome, RunControl, latency_parts, run};
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ftlab_config::{Problem, Problems};
-use ftlab_core::device::{self, RunControl, RunOptions, simulate_aged};
+use ftlab_core::device::{self, RunOptions, simulate_aged};
 use ftlab_core::host::aged::{Aged, AgedDrives as AgedTable};
 use ftlab_core::metrics::Observer;
 use ftlab_core::metrics::parts::Parts;
@@ -17,15 +17,43 @@ use ftlab_core::time::Time;
 use ftlab_trace::logs::{EventLog, Logs, RequestLog};
 use ftlab_trace::slowest::Slowest;
 use ftlab_trace::until;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::beside::run_without_gil;
+use crate::beside::{run_here, run_without_gil};
 use crate::device::Device;
 use crate::errors;
 use crate::source::Source;
 use crate::study::AgedDrives;
+
+/// How a run goes on, seen and ended from another thread.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct RunControl {
+    run: Arc<device::RunControl>,
+    stop: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl RunControl {
+    /// For one run.
+    #[staticmethod]
+    fn of() -> Self {
+        Self { run: Arc::default(), stop: Arc::default() }
+    }
+
+    /// Share of the requests done, 0 to 1. `None` before the first one, and when it cannot be told.
+    #[getter]
+    fn fraction(&self) -> Option<f64> {
+        if self.run.is_preconditioning() { None } else { self.run.fraction() }
+    }
+
+    /// End the run soon.
+    fn stop(&self) {
+        self.run.cancel();
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
 
 /// What a run leaves.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -108,11 +136,13 @@ type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 /// with each row of the series, in order. `events_slowest` keeps of `events` what goes on during so many requests, the
 /// slowest: the run is done twice then. What either raises ends the run. Ctrl-C ends it too, and it returns what it has
 /// measured. `stand_in` is what the workload stands for, the recording that runs instead, and why it is not calibrated. `aged`
-/// are drives that may be used again, and what tells the workload from others.
+/// are drives that may be used again, and what tells the workload from others. With a `control` there is no thread, and Ctrl-C
+/// is the caller's affair: whoever holds it sees how the run goes on, and ends it.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
-    events = None, events_slowest = None, progress = None, on_row = None, stand_in = None, aged = None
+    events = None, events_slowest = None, progress = None, on_row = None, stand_in = None, aged = None,
+    control = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -131,10 +161,19 @@ pub(crate) fn run(
     on_row: Option<Py<PyAny>>,
     stand_in: Option<(String, Option<String>, Option<String>)>,
     aged: Option<(PyRef<'_, AgedDrives>, Option<String>)>,
+    control: Option<&RunControl>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
     let options = RunOptions { seed, requests, verify, timing, series, event_by_event: false };
-    let control = if on_row.is_some() { RunControl::with_rows() } else { RunControl::default() };
+    let held = control;
+    if held.is_some() && (progress.is_some() || on_row.is_some()) {
+        return Err(PyValueError::new_err("a run with a control calls nobody"));
+    }
+    let control = match held {
+        Some(held) => held.run.clone(),
+        None if on_row.is_some() => Arc::new(device::RunControl::with_rows()),
+        None => Arc::default(),
+    };
     let mut logs = Logs::default();
     if let Some(path) = events {
         let planes = device.config.timing.independent_planes;
@@ -145,11 +184,11 @@ pub(crate) fn run(
     }
     let observing = logs.wants_commands() || logs.wants_requests();
 
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = held.map_or_else(Arc::default, |held| held.stop.clone());
     // The object outlives the call, and its table is shared.
     let aged = aged.map(|(drives, workload)| (drives.drives.clone(), workload));
     // To know the slowest requests takes a run of its own, with the drive that it has aged.
-    let finding = RunControl::default();
+    let finding = if held.is_some() { control.clone() } else { Arc::default() };
     let own = (events_slowest.is_some() && aged.is_none())
         .then(|| (Arc::new(AgedTable::new(AGED_BYTES)), Some(String::new())));
     let aged = aged.or(own);
@@ -185,11 +224,16 @@ pub(crate) fn run(
         progress.as_ref().map_or(Ok(()), |call| tell(py, call, under_way))?;
         on_row.as_ref().map_or(Ok(()), |call| tell_rows(py, call, &control))
     };
-    let (finished, stopped) = run_without_gil(py, work, look, || {
-        finding.cancel();
-        control.cancel();
-        stop.store(true, Ordering::Relaxed);
-    })?;
+    let (finished, stopped) = if held.is_some() {
+        let finished = run_here(py, work)?;
+        (finished, control.is_cancelled().then(|| PyKeyboardInterrupt::new_err(())))
+    } else {
+        run_without_gil(py, work, look, || {
+            finding.cancel();
+            control.cancel();
+            stop.store(true, Ordering::Relaxed);
+        })?
+    };
     let interrupted = match stopped {
         None => false,
         // A run that has no requests yet has nothing to tell.
@@ -219,13 +263,13 @@ pub(crate) fn run(
     Ok(Outcome { summary_json, series: outcome.series, coarse: outcome.coarse, error, interrupted })
 }
 
-pub(crate) fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
+pub(crate) fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &device::RunControl) -> PyResult<()> {
     let phase = if control.is_preconditioning() { "precondition" } else { "run" };
     progress.call1(py, (phase, control.fraction(), control.completed())).map(drop)
 }
 
 /// Call with each row that has been completed since.
-fn tell_rows(py: Python<'_>, on_row: &Py<PyAny>, control: &RunControl) -> PyResult<()> {
+fn tell_rows(py: Python<'_>, on_row: &Py<PyAny>, control: &device::RunControl) -> PyResult<()> {
     for row in control.take_rows() {
         let dict = PyDict::new(py);
         for (name, column) in row.columns() {

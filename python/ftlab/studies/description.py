@@ -55,10 +55,19 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def key_of(description: Description) -> str:
+def device_text(device: dict[str, Any]) -> str:
+    """Give what the key of a run has of its device."""
+    return canonical({key: value for key, value in device.items() if key != "description"})
+
+
+def key_of(description: Description, device: str | None = None) -> str:
     """Give the key of a run: a hash of everything that determines its result, and of nothing else.
 
     Traces count by name and content, wherever they lie.
+
+    Args:
+        description: The run.
+        device: Its :func:`device_text`, of runs that share one. Default: made here.
     """
     keys = dict(description["workload"]["keys"])
     if description["trace"] is not None:
@@ -66,13 +75,14 @@ def key_of(description: Description) -> str:
     essence = {
         "format": description["format"],
         "engine": description["engine"],
-        "device": {key: value for key, value in description["device"].items() if key != "description"},
         "workload": {"name": description["workload"]["name"], "keys": keys},
         "stand_in": description["stand_in"],
         "seed": description["seed"],
         "options": description["options"],
     }
-    return hashlib.blake2b(canonical(essence).encode(), digest_size=16).hexdigest()
+    # One object of JSON, whose first key is the device.
+    text = f'{{"device":{device_text(description["device"]) if device is None else device},{canonical(essence)[1:]}'
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 # Hashes known in this process, by path, size and time of change.
@@ -229,10 +239,15 @@ def device_of(description: Description) -> Device:
     return device
 
 
+@functools.lru_cache(64)
+def _workload(text: str, name: str) -> _native.Workload:
+    return _native.Workload.from_json(text, "workload", name)
+
+
 def workload_of(description: Description) -> _native.Workload:
     """Make the workload of a run."""
     workload = description["workload"]
-    return _native.Workload.from_json(canonical(workload["keys"]), "workload", workload["name"])
+    return _workload(canonical(workload["keys"]), workload["name"])
 
 
 def memory_of(description: Description) -> int:
@@ -260,6 +275,7 @@ def _measured(
     traces: _native.TraceCache | None,
     tell: Callable[[str, float | None, int], None] | None,
     aged: _native.AgedDrives | None,
+    control: _native.RunControl | None,
 ) -> Result:
     if description["engine"] != ENGINE:
         raise MachineError(f"the run is for engine {description['engine']}, this one is {ENGINE}")
@@ -280,7 +296,15 @@ def _measured(
     stand_in = description["stand_in"] and (*description["stand_in"], None)[:3]
     shared = None if aged is None else (aged, _requests_of(description))
     result = measure(
-        device, source, None, seed=description["seed"], progress=tell, stand_in=stand_in, aged=shared, **options
+        device,
+        source,
+        None,
+        seed=description["seed"],
+        progress=tell,
+        stand_in=stand_in,
+        aged=shared,
+        control=control,
+        **options,
     )
     _check_contents(description)
     if result.interrupted:
@@ -308,6 +332,7 @@ def execute(
     traces: _native.TraceCache | None = None,
     tell: Callable[[str, float | None, int], None] | None = None,
     aged: _native.AgedDrives | None = None,
+    control: _native.RunControl | None = None,
 ) -> Outcome:
     """Execute a run.
 
@@ -319,6 +344,11 @@ def execute(
         traces: Decodes traces once for several runs of this process.
         tell: Called about ten times a second, as the ``progress`` of :func:`ftlab.run`; what it raises ends the run.
         aged: Aged drives that several runs of this process use again.
+        control: Tells another thread how the run goes on, and lets it end the run; in place of ``tell``. The run then
+            needs no thread beside this one, which takes as long as a short run.
+
+    Raises:
+        KeyboardInterrupt: ``control`` has ended it.
     """
     began = time.perf_counter()
     summary: str | None = None
@@ -327,7 +357,7 @@ def execute(
     error: str | None = None
     kind: str | None = None
     try:
-        result = _measured(description, traces, tell, aged)
+        result = _measured(description, traces, tell, aged, control)
         summary, asked = result.summary_json, result.series
         if asked is None:
             columns = {name: _plain(values) for name, values in result.coarse_series_arrays().items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import importlib
-import queue
 import re
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -230,7 +231,10 @@ class _Going:
         self._store, self._engine, self._records, self._watch = store, engine, records, watch
         self._runs: dict[Future[Outcome], Run] = {}
         # Those that ended: looking at all of them would take longer than short runs.
-        self._done: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
+        self._done: collections.deque[Future[Outcome]] = collections.deque()
+        # To wake this thread for each of them would take as long as a short run: it sleeps until so many have ended.
+        self._worth_waking = 1
+        self._woken = threading.Event()
         # Those of them that are not in the store yet, and since when.
         self._ended: list[tuple[Run, Outcome]] = []
         self._since = 0.0
@@ -239,7 +243,12 @@ class _Going:
     def submit(self, run: Run) -> None:
         future = self._engine.submit(run.description or {})
         self._runs[future] = run
-        future.add_done_callback(self._done.put)
+        future.add_done_callback(self._ends)
+
+    def _ends(self, future: Future[Outcome]) -> None:
+        self._done.append(future)
+        if len(self._done) >= self._worth_waking:
+            self._woken.set()
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -247,12 +256,14 @@ class _Going:
     def enter(self) -> None:
         """Wait a moment, and take what ended meanwhile."""
         self._engine.flush()
-        with contextlib.suppress(queue.Empty):
-            self._take(self._done.get(timeout=_TICK_SECONDS))
-            # As many as are there now: others end while these are taken.
-            for _ in range(self._done.qsize()):
-                self._take(self._done.get_nowait())
-        if self._ended and time.monotonic() - self._since > _TICK_SECONDS:
+        # What was handed out ahead is under way meanwhile.
+        self._worth_waking = min(len(self._runs), max(1, _AHEAD // 2))
+        woken = len(self._done) >= self._worth_waking or self._woken.wait(_TICK_SECONDS)
+        self._woken.clear()
+        # As many as are there now: others end while these are taken.
+        for _ in range(len(self._done)):
+            self._take(self._done.popleft())
+        if self._ended and (not woken or time.monotonic() - self._since > _TICK_SECONDS):
             self.keep()
         self._watch.tick(self._engine.under_way())
 

@@ -73,10 +73,6 @@ class Executor(ABC):
         self.close()
 
 
-class _Stopped(BaseException):
-    """Ends a run from its progress callback; nothing on the way takes it for an error of the run."""
-
-
 class _Room:
     """Memory that runs beside each other share."""
 
@@ -126,7 +122,7 @@ class ThreadExecutor(Executor):
         kept = AGED_MEMORY_BYTES if limit is None else min(AGED_MEMORY_BYTES, limit.bytes // 10)
         self.aged = _native.AgedDrives.of(kept)
         self._room = _Room(None if limit is None else max(0, limit.bytes - trace_memory_bytes - kept))
-        self._fractions: dict[int, float] = {}
+        self._going: set[_native.RunControl] = set()
 
     @property
     def slots(self) -> int:
@@ -143,14 +139,6 @@ class ThreadExecutor(Executor):
         return self._pool.submit(self._run, description)
 
     def _run(self, description: Description) -> Outcome:
-        thread = threading.get_ident()
-
-        def tell(phase: str, fraction: float | None, requests: int) -> None:  # noqa: ARG001 - the signature of progress
-            if self._stopping.is_set():
-                raise _Stopped
-            if phase == "run" and fraction is not None:
-                self._fractions[thread] = fraction
-
         try:
             needed = memory_of(description)
         except FtlabError:
@@ -158,19 +146,26 @@ class ThreadExecutor(Executor):
             needed = 0
         if not self._room.enter(needed, self._stopping):
             raise CancelledError
+        control = _native.RunControl.of()
+        self._going.add(control)
         try:
-            return execute(description, self._traces, tell, self.aged)
-        except _Stopped:
+            if self._stopping.is_set():
+                # It was set before the control was there to be stopped.
+                raise CancelledError
+            return execute(description, self._traces, aged=self.aged, control=control)
+        except KeyboardInterrupt:
             raise CancelledError from None
         finally:
+            self._going.discard(control)
             self._room.leave(needed)
-            self._fractions.pop(thread, None)
 
     def under_way(self) -> float:
         """The work done in runs that are under way, in runs."""
-        return sum(list(self._fractions.values()))
+        return sum(control.fraction or 0.0 for control in list(self._going))
 
     def close(self) -> None:
         """Cancel what has not ended, and wait until nothing is under way."""
         self._stopping.set()
+        for control in list(self._going):
+            control.stop()
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -27,6 +27,7 @@ from ftlab.studies.description import (
     Description,
     canonical,
     describe,
+    device_text,
     files_of,
     key_of,
 )
@@ -486,6 +487,7 @@ class Study:
         points = self._points(axes)
         runs: list[Run] = []
         fit: set[tuple[str, int]] = set()
+        shared, text = None, ""
         problems: list[tuple[dict[str, _Value], FtlabError]] = []
         for values, seed in points:
             labels = tuple(value.label for value in values.values())
@@ -497,7 +499,11 @@ class Study:
                 runs.append(Run(labels, seed or 1, None, f"none-{hash_text(essence)}", str(error)))
                 continue
             fit |= {(name, id(value)) for name, value in values.items()}
-            runs.append(Run(labels, description["seed"] or 1, description, key_of(description)))
+            # Runs that share a device have the same object.
+            device = description["device"]
+            if device is not shared:
+                shared, text = device, device_text(device)
+            runs.append(Run(labels, description["seed"] or 1, description, key_of(description, text)))
         mistakes = [
             error
             for values, error in problems
