@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from conftest import ftlab as command
 from ftlab.cli import status_of
 from ftlab.studies import Executor, Outcome, Part, Watch, execute, key_of, run_study
 from ftlab.studies.description import Contents, Description
+from ftlab.studies.executor import ThreadExecutor
 from ftlab.studies.files import Files
 from ftlab.studies.values import range_values
 from ftlab.studies.where import Where
@@ -803,6 +804,42 @@ def test_ctrl_c_keeps_what_has_ended(tmp_path: Path) -> None:
     assert 0 < len(kept) < 30
     frame = ftlab.Store(out).frame()
     assert frame["status"].to_list().count("missing") == 30 - len(kept)
+
+
+@pytest.mark.parametrize("phase", ["precondition", "run"])
+def test_threads_tell_how_runs_go_on_and_end_them(phase: str) -> None:
+    long = {"precondition.kind": "steady"} if phase == "precondition" else {}
+    described = spec(
+        axes={},
+        set={"geometry.blocks_per_plane": 40_000, "precondition.kind": "none", **long},
+        workload={"kind": "uniform", "requests": 1_000_000_000},
+        seeds=[1],
+    )
+    [run] = ftlab.Study(described).runs()
+    threads = ThreadExecutor(1)
+    future = threads.submit(run.description or {})
+    waiting = threads.submit(run.description or {})
+    before = time.monotonic()
+    while not threads._going or (phase == "run" and not threads.under_way()):
+        assert time.monotonic() < before + 30
+        assert not future.done()
+        time.sleep(0.01)
+    assert threads.under_way() < 0.5
+    time.sleep(0.1)
+    before = time.monotonic()
+    threads.close()
+    assert time.monotonic() < before + 2
+    assert waiting.cancelled()
+    with pytest.raises(CancelledError):
+        future.result()
+    assert threads.under_way() == 0
+
+
+def test_a_run_with_a_control_calls_nobody() -> None:
+    [run] = ftlab.Study(spec(axes={}, seeds=[1])).runs()
+    outcome = execute(run.description or {}, tell=lambda *_: None, control=ftlab._native.RunControl.of())
+    assert (outcome.status, outcome.error_kind) == ("error", "internal")
+    assert execute(run.description or {}, control=ftlab._native.RunControl.of()).status == "done"
 
 
 def _fastest(*steps: Callable[[], None]) -> float:
