@@ -32,7 +32,8 @@ pub struct OpenKeys {
     ///
     /// Default: none: requests that arrive at their own times do not ask whether the drive is ready.
     pub outstanding: u32,
-    /// Which of the requests that wait at the host is handed over when the drive has room for one. Without a clock nobody waits.
+    /// Which of the requests that wait at the host is handed over when the drive has room for one. Nobody waits without a clock, or
+    /// without a limit on `outstanding`.
     ///
     /// Default: the order in which they came, as for hosts that queue without a scheduler (NVMe with `none`).
     pub scheduler: Scheduler,
