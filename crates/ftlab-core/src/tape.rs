@@ -118,7 +118,9 @@ fn write_numbers<T: Number>(numbers: &[T], out: &mut dyn Write) -> io::Result<()
     let mut bytes = Vec::with_capacity(BATCH * size_of::<T>());
     for batch in numbers.chunks(BATCH) {
         bytes.clear();
-        batch.iter().for_each(|number| number.put(&mut bytes));
+        for number in batch {
+            number.put(&mut bytes);
+        }
         out.write_all(&bytes)?;
     }
     Ok(())
@@ -305,11 +307,9 @@ mod tests {
 
     #[test]
     fn what_is_read_is_what_was_written() {
-        let heap = |items: &[u32]| items.iter().map(|item| std::cmp::Reverse((0_u32, *item))).collect();
-        let mut first = (
-            ((0..20_000_u32).collect::<Vec<_>>(), VecDeque::from([Some(3_u64), None])),
-            ("name".to_owned(), BinaryHeap::from_iter(Vec::<_>::from_iter(heap(&[5, 1, 9]) as Vec<_>))),
-        );
+        let heap: BinaryHeap<_> = [5_u32, 1, 9].map(|item| std::cmp::Reverse((0_u32, item))).into();
+        let lists = ((0..20_000_u32).collect::<Vec<_>>(), VecDeque::from([Some(3_u64), None]));
+        let mut first = (lists, ("name".to_owned(), heap));
         let bytes = written(&mut first);
         let mut second = ((vec![7; 3], VecDeque::new()), (String::from("other"), BinaryHeap::new()));
         second.tape(&mut Tape::from(&mut &bytes[..])).unwrap();

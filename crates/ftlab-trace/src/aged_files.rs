@@ -173,19 +173,15 @@ impl AgedStore for AgedFiles {
             }
         };
         let mut touched = false;
-        match read_file(&file, &full_key, &mut touched, read) {
-            Ok(()) => {
-                // The order in which files are removed is not worth a sentence.
-                let _ = file.set_modified(SystemTime::now());
-                Found::Whole
-            }
-            Err(_) => {
-                self.tell(&path, "this aged drive is damaged: it is aged anew");
-                // Where it cannot be removed, it is written over.
-                let _ = fs::remove_file(&path);
-                if touched { Found::Spoilt } else { Found::Nothing }
-            }
+        if read_file(&file, &full_key, &mut touched, read).is_ok() {
+            // The order in which files are removed is not worth a sentence.
+            let _ = file.set_modified(SystemTime::now());
+            return Found::Whole;
         }
+        self.tell(&path, "this aged drive is damaged: it is aged anew");
+        // Where it cannot be removed, it is written over.
+        let _ = fs::remove_file(&path);
+        if touched { Found::Spoilt } else { Found::Nothing }
     }
 
     fn now(&self) -> Duration {

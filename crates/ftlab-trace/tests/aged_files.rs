@@ -122,7 +122,7 @@ fn what_was_used_last_stays() {
     };
     // What a process left that was killed counts as well; what is not ours is left alone.
     fs::write(folder.path().join("unfinished-1"), [0; 9000]).unwrap();
-    fs::write(folder.path().join("mine.txt"), [0; 90_000]).unwrap();
+    fs::write(folder.path().join("mine.txt"), vec![0; 90_000]).unwrap();
     set(&folder.path().join("unfinished-1"), 5000);
     set(&folder.path().join("mine.txt"), 9000);
     for (key, ago) in [("a", 4000), ("b", 3000), ("c", 2000)] {
