@@ -21,6 +21,9 @@ import pytest
 # A program of `test_looks.py`, which needs a library of its own.
 collect_ignore = ["browse.py"]
 
+# What the user's runs have left must not be used, nor what tests run be left there.
+os.environ["FTLAB_CACHE"] = ""
+
 ROOT = Path(__file__).resolve().parent.parent
 FTLAB = Path(sys.executable).parent / "ftlab"
 

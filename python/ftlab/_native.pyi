@@ -162,6 +162,14 @@ class RunControl:
     def stop(self) -> None: ...
 
 @final
+class AgedFiles:
+    """Aged drives in a folder, for runs of other processes."""
+
+    @staticmethod
+    def of(folder: str | PathLike[str], limit_bytes: int, least_seconds: float) -> AgedFiles: ...
+    def take_trouble(self) -> str | None: ...
+
+@final
 class AgedDrives:
     """Aged drives that runs which name this use again."""
 
@@ -299,7 +307,8 @@ def run(
     progress: Callable[[str, float | None, int], None] | None = ...,
     on_row: Callable[[dict[str, Any]], object] | None = ...,
     stand_in: tuple[str, str | None, str | None] | None = ...,
-    aged: tuple[AgedDrives, str | None] | None = ...,
+    aged: tuple[AgedDrives | None, str | None] | None = ...,
+    aged_files: AgedFiles | None = ...,
     control: RunControl | None = ...,
 ) -> Outcome: ...
 def latency_parts() -> list[tuple[str, str]]: ...

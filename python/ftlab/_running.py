@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ftlab import _aged as drives
 from ftlab import _limits as limits
 from ftlab import _native
 from ftlab import _outputs as outputs
@@ -245,6 +246,7 @@ def run(
             stand_in=stand_in,
             inputs=inputs,
             overwrite=overwrite,
+            aged=(None, drives.name_of(workload.to_dict(), seed, requests)) if isinstance(workload, Workload) else None,
         )
     if result.interrupted:
         raise Interrupted(result)
@@ -270,15 +272,15 @@ def measure(
     stand_in: tuple[str, str | None, str | None] | None = None,
     inputs: Sequence[str | os.PathLike[str]] = (),
     overwrite: bool = False,
-    aged: tuple[_native.AgedDrives, str | None] | None = None,
+    aged: tuple[_native.AgedDrives | None, str | None] | None = None,
     control: _native.RunControl | None = None,
 ) -> Result:
     """Run requests on a device, as :func:`run` does once it knows where they come from.
 
     ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, the recording that runs in
     its place, and why it is not calibrated. ``inputs`` are files beside those of the workload. ``aged`` are drives that
-    may be used again, and what tells the workload from all others. With a ``control`` the run stays on this thread, and
-    another one looks after it.
+    may be used again by runs of this process, and what tells the workload from all others; drives on disk may be used
+    in any case. With a ``control`` the run stays on this thread, and another one looks after it.
     """
     interval = series_interval(series)
     if on_row is not None and (interval is None or interval[0] == "auto"):
@@ -307,6 +309,7 @@ def measure(
             outputs.check(place, made, inputs=inputs, overwrite=overwrite)
     with contextlib.ExitStack() as ends:
         staged = None if folder is None else ends.enter_context(outputs.whole_folder(folder, outputs.RESULT))
+        kept = drives.files()
         outcome = _native.run(
             device._native,  # noqa: SLF001 - one package
             source,
@@ -322,8 +325,10 @@ def measure(
             on_row=on_row,
             stand_in=stand_in,
             aged=aged,
+            aged_files=kept,
             control=control,
         )
+        drives.tell(kept)
         result = Result(
             device=device,
             workload=workload,

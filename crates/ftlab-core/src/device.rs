@@ -11,14 +11,15 @@ use crate::flash::reservation_port::ReservationPort;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
 use crate::host::admission::Admission;
-use crate::host::aged::{self, Aged};
-use crate::host::request::SourceFactory;
+use crate::host::aged::{self, Aged, Readied};
+use crate::host::request::{RequestSource, SourceFactory};
 use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
 use crate::host::{Drive, cache_alone, timed, untimed};
 use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
+use crate::metrics::summary::PreconditionSummary;
 pub use crate::run::{RunControl, RunOptions, RunOutcome};
 use crate::verify::ShadowStore;
 
@@ -103,8 +104,26 @@ fn run_layered<B: Layering>(
 ) -> Result<RunOutcome, RunError> {
     let geometry = config.to_geometry();
     let (seed, verify) = (options.seed, options.verify);
-    let run = Run { config, geometry: &geometry, layering, workload, options, control, observer, aged };
-    ftl::build(config, &geometry, seed, verify, run)
+    let looks = true;
+    let run =
+        Run { config, geometry: &geometry, layering, workload, options, control, observer, aged, looks };
+    match ftl::build(config, &geometry, seed, verify, run) {
+        Visited::Ran(outcome) => *outcome,
+        // Half of another drive is in this one.
+        Visited::Spoilt(run) => {
+            match ftl::build(config, &geometry, seed, verify, Run { looks: false, ..*run }) {
+                Visited::Ran(outcome) => *outcome,
+                Visited::Spoilt(_) => unreachable!("a drive that is not looked for is not spoilt"),
+            }
+        }
+    }
+}
+
+/// What came of a run.
+enum Visited<'a, B> {
+    Ran(Box<Result<RunOutcome, RunError>>),
+    /// Its drive is of no use, and nothing was done with it yet.
+    Spoilt(Box<Run<'a, B>>),
 }
 
 /// A run, as soon as its translation layer is known.
@@ -117,10 +136,12 @@ struct Run<'a, B> {
     control: &'a RunControl,
     observer: &'a mut dyn Observer,
     aged: Option<Aged<'a>>,
+    /// Whether it looks for an aged drive in the store.
+    looks: bool,
 }
 
-impl<B: Layering> FtlVisitor for Run<'_, B> {
-    type Output = Result<RunOutcome, RunError>;
+impl<'a, B: Layering> FtlVisitor for Run<'a, B> {
+    type Output = Visited<'a, B>;
 
     fn interrupt(&self) -> Interrupt {
         self.control.interrupt()
@@ -128,20 +149,42 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
 
     fn visit<F: Ftl<CountingPort>>(self, ftl: F) -> Self::Output {
         if self.control.is_cancelled() {
-            return Err(RunError::Interrupted);
+            return Visited::Ran(Box::new(Err(RunError::Interrupted)));
         }
-        let Run { config, geometry, layering, workload, options, control, observer, aged } = self;
-        let splitter = Splitter::new(geometry);
-        let sectors = splitter.sectors();
-        let mut source = workload.open(0).map_err(RunError::Source)?;
-        if !options.timing && !observer.wants_requests() {
-            source.ignore_arrivals();
-        }
+        let Run { config, geometry, workload, options, control, aged, looks, .. } = self;
+        let sectors = Splitter::new(geometry).sectors();
+        let source = match workload.open(0) {
+            Ok(source) => source,
+            Err(error) => return Visited::Ran(Box::new(Err(RunError::Source(error)))),
+        };
         let mut flash = Flash::new(config, geometry, options.verify, CountingPort);
         flash.interrupt = control.interrupt();
         let shadow = options.verify.then(|| ShadowStore::new(sectors));
         let mut drive = Drive::new(ftl, flash, shadow);
-        let (precondition, failed) = aged::run(config, &mut drive, workload, options.seed, control, aged);
+        match aged::run(config, &mut drive, workload, options.seed, control, aged, looks) {
+            Readied::Ready(precondition, failed) => {
+                Visited::Ran(Box::new(Ok(self.measured(drive, source, precondition, failed))))
+            }
+            Readied::Spoilt => Visited::Spoilt(Box::new(self)),
+        }
+    }
+}
+
+impl<B: Layering> Run<'_, B> {
+    /// Run the workload on the preconditioned drive.
+    fn measured<F: Ftl<CountingPort>>(
+        self,
+        mut drive: Drive<F, CountingPort>,
+        mut source: Box<dyn RequestSource>,
+        precondition: Option<PreconditionSummary>,
+        failed: Option<RunError>,
+    ) -> RunOutcome {
+        let Run { config, geometry, layering, options, control, observer, .. } = self;
+        let splitter = Splitter::new(geometry);
+        let sectors = splitter.sectors();
+        if !options.timing && !observer.wants_requests() {
+            source.ignore_arrivals();
+        }
         let interrupted = control.is_cancelled() || failed.is_some();
         drive.top.reset_counters();
         let limit = if interrupted { Some(0) } else { options.requests };
@@ -175,7 +218,7 @@ impl<B: Layering> FtlVisitor for Run<'_, B> {
         outcome.summary.seed = options.seed;
         outcome.error = failed.or(outcome.error).filter(|error| *error != RunError::Interrupted);
         outcome.summary.partial = outcome.error.is_some() || control.is_cancelled();
-        Ok(outcome)
+        outcome
     }
 }
 

@@ -4,6 +4,8 @@
 //! 4 in a drive that maps 4 KiB in 16 KiB pages. [`Lpn`] and [`Ppn`] count mapping units; [`PageId`] counts NAND
 //! pages; the types keep them apart.
 
+use crate::tape::{Tape, Taped};
+
 /// Bytes of one host sector, the unit of addresses and lengths in every trace and device.
 pub const SECTOR_BYTES: u32 = 512;
 
@@ -12,6 +14,12 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub u32);
+
+        impl Taped for $name {
+            fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+                self.0.tape(tape)
+            }
+        }
 
         impl $name {
             /// As an index into a table with one entry for each.

@@ -14,6 +14,7 @@ use crate::flash::port::FlashPort;
 use crate::geometry::{Lpn, Ppn};
 use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
+use crate::tape::Tape;
 
 /// A part of a drive above flash.
 ///
@@ -165,7 +166,7 @@ pub struct Newer {
 ///
 /// It is made for a port and can be taken to another one between two accesses: a drive is preconditioned without a clock.
 /// A copy goes on as the original would: sessions fork.
-/// Required: all methods but `fill_in_turn`.
+/// Required: all methods but `fill_in_turn` and `tape`.
 pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// The same translation layer for another port.
     type On<Q: FlashPort>: Ftl<Q, On<P> = Self>;
@@ -195,6 +196,15 @@ pub trait Ftl<P: FlashPort>: Layer<P> + Clone + Send + 'static {
     /// # Errors
     /// When flash does not keep its past, and as [`Layer::write`].
     fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>, newer: &[Newer]) -> FlashResult<Self>;
+
+    /// Write what the layer has come to between two accesses to a tape, or read it from there into one that was made for the
+    /// same drive. Layers that leave this out cannot be kept on disk.
+    ///
+    /// # Errors
+    /// When the tape fails, or the layer has something that is not kept.
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        tape.refuse()
+    }
 
     /// Most free blocks of any plane.
     fn most_free_blocks(&self) -> u32;

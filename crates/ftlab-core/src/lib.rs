@@ -26,6 +26,7 @@ pub mod scheme;
 pub mod schemes;
 pub mod summary_schema;
 pub mod table;
+pub mod tape;
 pub mod time;
 mod validate;
 pub mod verify;

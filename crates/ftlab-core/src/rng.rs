@@ -2,6 +2,8 @@
 //!
 //! Streams have names: a component of a drive, or the numbers that tell apart the generators of a workload.
 
+use crate::tape::taped;
+
 /// xoshiro256++ (Blackman and Vigna), seeded through SplitMix64; both are in the public domain.
 ///
 /// Written out because results must never change with a library's version: the same inputs give the same bytes.
@@ -9,6 +11,8 @@
 pub struct Rng {
     state: [u64; 4],
 }
+
+taped! { Rng { state } else {} }
 
 /// One step of SplitMix64: turns counters and seeds that differ in one bit into unrelated numbers.
 #[inline]

@@ -1,5 +1,6 @@
 //! The tests of the model from outside, as one program: a new file is one line here.
 
+mod aged;
 mod buffer;
 mod characterization;
 mod common;

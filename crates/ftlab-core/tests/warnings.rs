@@ -320,7 +320,7 @@ fn an_aged_drive_is_used_again_and_changes_nothing() {
         let load = load(Pattern::Hot, config.logical_pages(), 0.5, seed);
         let options = RunOptions { seed, verify: true, ..RunOptions::default() };
         let control = RunControl::default();
-        let aged = Some(Aged { drives: &drives, workload });
+        let aged = Some(Aged { drives: Some(&drives), store: None, workload });
         let with = simulate_aged(config, &load, &options, &control, &mut (), aged).unwrap();
         let without = simulate(config, &load, &options, &control, &mut ()).unwrap();
         // As text: the series has what is no number.
@@ -354,7 +354,7 @@ fn an_aged_drive_is_used_again_and_changes_nothing() {
     let config = drive(json!({ "precondition": { "kind": "steady", "tolerance": 0.05 } }));
     for _ in 0..2 {
         let (options, control) = (RunOptions::default(), RunControl::default());
-        let aged = Some(Aged { drives: &none, workload: None });
+        let aged = Some(Aged { drives: Some(&none), store: None, workload: None });
         simulate_aged(
             &config,
             &load(Pattern::Hot, config.logical_pages(), 0.1, 1),

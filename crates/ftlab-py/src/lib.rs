@@ -41,7 +41,7 @@ mod _native {
     #[pymodule_export]
     use super::source::{Source, transform_step, transform_steps};
     #[pymodule_export]
-    use super::study::{AgedDrives, TraceCache, places, warnings};
+    use super::study::{AgedDrives, AgedFiles, TraceCache, places, warnings};
     #[pymodule_export]
     use super::trace::{
         ReadOptions, formats, trace_convert, trace_files, trace_head, trace_info, trace_merge, trace_split,
@@ -54,8 +54,11 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::beside::keep_panics_quiet();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        // Shortened: enough that two engines never meet, and readable in a table.
-        let sources = &env!("FTLAB_ENGINE")[..16];
-        module.add("__engine__", format!("{}+{sources}", env!("CARGO_PKG_VERSION")))
+        module.add("__engine__", crate::engine())
     }
+}
+
+/// The name of the engine. Shortened: enough that two engines never meet, and readable in a table.
+fn engine() -> String {
+    format!("{}+{}", env!("CARGO_PKG_VERSION"), &env!("FTLAB_ENGINE")[..16])
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ftlab_config::{Problem, Problems};
+use ftlab_core::config::PreconditionPattern;
 use ftlab_core::device::{self, RunOptions, simulate_aged};
-use ftlab_core::host::aged::{Aged, AgedDrives as AgedTable};
+use ftlab_core::host::aged::{Aged, AgedDrives as AgedTable, AgedStore};
 use ftlab_core::metrics::Observer;
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{Column, Series, SeriesEvery};
@@ -25,7 +26,7 @@ use crate::beside::{run_here, run_without_gil};
 use crate::device::Device;
 use crate::errors;
 use crate::source::Source;
-use crate::study::AgedDrives;
+use crate::study::{AgedDrives, AgedFiles};
 
 /// How a run goes on, seen and ended from another thread.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -142,7 +143,7 @@ type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
     events = None, events_slowest = None, progress = None, on_row = None, stand_in = None, aged = None,
-    control = None
+    aged_files = None, control = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -160,7 +161,8 @@ pub(crate) fn run(
     progress: Option<Py<PyAny>>,
     on_row: Option<Py<PyAny>>,
     stand_in: Option<(String, Option<String>, Option<String>)>,
-    aged: Option<(PyRef<'_, AgedDrives>, Option<String>)>,
+    aged: Option<(Option<PyRef<'_, AgedDrives>>, Option<String>)>,
+    aged_files: Option<&AgedFiles>,
     control: Option<&RunControl>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
@@ -185,15 +187,28 @@ pub(crate) fn run(
     let observing = logs.wants_commands() || logs.wants_requests();
 
     let stop = held.map_or_else(Arc::default, |held| held.stop.clone());
-    // The object outlives the call, and its table is shared.
-    let aged = aged.map(|(drives, workload)| (drives.drives.clone(), workload));
+    let (drives, named) = aged.unwrap_or_default();
+    // The objects outlive the call, and what they hold is shared.
+    let (drives, files) =
+        (drives.map(|drives| drives.drives.clone()), aged_files.map(|files| files.files.clone()));
     // To know the slowest requests takes a run of its own, with the drive that it has aged.
     let finding = if held.is_some() { control.clone() } else { Arc::default() };
-    let own = (events_slowest.is_some() && aged.is_none())
-        .then(|| (Arc::new(AgedTable::new(AGED_BYTES)), Some(String::new())));
-    let aged = aged.or(own);
+    let own = events_slowest.is_some() && drives.is_none();
+    let drives = drives.or_else(|| own.then(|| Arc::new(AgedTable::new(AGED_BYTES))));
+    // Both runs of this call have the same workload. Of those of other processes nobody knows, unless it has a name.
+    let by_unnamed = named.is_none()
+        && device
+            .config
+            .precondition
+            .aging()
+            .is_some_and(|aging| aging.pattern == PreconditionPattern::Workload);
+    let files = files.filter(|_| !by_unnamed);
+    let workload = named.or_else(|| own.then(String::new));
     let work = || -> Finished {
-        let aged = || aged.as_ref().map(|(drives, workload)| Aged { drives, workload: workload.as_deref() });
+        let aged = || {
+            let store = files.as_deref().map(|files| files as &dyn AgedStore);
+            Some(Aged { drives: drives.as_deref(), store, workload: workload.as_deref() })
+        };
         let start = Instant::now();
         let factory = source.factory.as_ref();
         let result = until(stop.clone(), || {

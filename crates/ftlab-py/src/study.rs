@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ftlab_core::host::aged;
 use ftlab_core::host::warnings::WARNINGS;
-use ftlab_trace::OpenOptions;
+use ftlab_trace::{OpenOptions, aged_files};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::beside::Interruption;
@@ -79,6 +81,29 @@ impl AgedDrives {
     #[getter]
     fn used_bytes(&self) -> u64 {
         self.drives.used_bytes()
+    }
+}
+
+/// Aged drives in a folder, for runs of other processes.
+#[pyclass(frozen, module = "ftlab._native")]
+pub(crate) struct AgedFiles {
+    pub(crate) files: Arc<aged_files::AgedFiles>,
+}
+
+#[pymethods]
+impl AgedFiles {
+    /// Keep drives of this engine in `folder`, `limit_bytes` in all at most, that took `least_seconds` to age at least.
+    #[staticmethod]
+    fn of(folder: PathBuf, limit_bytes: u64, least_seconds: f64) -> PyResult<Self> {
+        let least = Duration::try_from_secs_f64(least_seconds)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let files = aged_files::AgedFiles::new(folder, limit_bytes, crate::engine(), least);
+        Ok(Self { files: Arc::new(files) })
+    }
+
+    /// What went wrong first, told once; no run is the worse for it.
+    fn take_trouble(&self) -> Option<String> {
+        self.files.take_trouble()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Requests come from a [`TraceFile`], a factory of sources that the core runs. Requests go to a [`TraceOutput`]; what a
 //! run did goes to the [`logs`].
 
+pub mod aged_files;
 mod background;
 mod clock;
 mod columns;

@@ -1,5 +1,6 @@
 //! The tests of formats from outside, as one program: a new file is one line here.
 
+mod aged_files;
 mod binary;
 mod detection;
 mod fua;

@@ -265,7 +265,8 @@ def _requests_of(description: Description) -> str:
     """A text that tells the requests of a run from all others."""
     trace = description["trace"]
     files = None if trace is None else [file["hash"] for file in trace]
-    parts = [description["workload"]["keys"], files, description["seed"], description["options"]["requests"]]
+    keys, seed, requests = description["workload"]["keys"], description["seed"], description["options"]["requests"]
+    parts = [keys, files, description.get("fleet", False), seed, requests]
     # Sizes may be relative to the drive, which is named beside it.
     return canonical(parts)
 

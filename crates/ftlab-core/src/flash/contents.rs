@@ -8,6 +8,7 @@ use crate::access::UnitAccess;
 use crate::flash::history::{GroupMark, History, Home, Kept, PageContents};
 use crate::geometry::{Geometry, PageId, Ppn};
 use crate::table;
+use crate::tape::{Tape, Taped};
 
 /// What flash holds beside the numbers of units. Real flash has all of it; here it takes memory that runs without
 /// verification need not spend.
@@ -21,6 +22,15 @@ pub(super) struct Contents {
     past: Option<Past>,
     /// All that has changed since somebody asked.
     pub(super) history: Option<History>,
+}
+
+impl Taped for Contents {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { slots: _, sectors_per_unit: _, versions, past, history } = self;
+        tape.absent(past.as_ref())?;
+        tape.absent(history.as_ref())?;
+        tape.each(versions)
+    }
 }
 
 /// When pages were programmed, and what those hold that are not the host's.

@@ -25,10 +25,11 @@ use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
 use crate::flash::pairs::PairGuard;
-use crate::flash::port::{FlashPort, Submission};
+use crate::flash::port::{CountingPort, FlashPort, Submission};
 use crate::flash::role::Role;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 use crate::interrupt::Interrupt;
+use crate::tape::{Tape, Taped};
 
 /// The flash of a drive as a translation layer sees it: the array, and a port to it.
 ///
@@ -67,6 +68,36 @@ pub struct Flash<P: FlashPort> {
     keeps_guards: bool,
     /// When what was erased so far is gone, of what a mount could mistake for something else.
     gone: P::Ticket,
+}
+
+impl Taped for Flash<CountingPort> {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        // Tickets of this port are nothing.
+        let Self {
+            nand,
+            port: CountingPort,
+            counts,
+            interrupt: _,
+            classes: _,
+            one_class: _,
+            independent_planes: _,
+            spare_per_sector: _,
+            last_programs: _,
+            homes,
+            moves_between_lanes: _,
+            watches_programs: _,
+            pairs,
+            groups,
+            guards: _,
+            keeps_guards: _,
+            gone: (),
+        } = self;
+        tape.absent(pairs.as_ref())?;
+        tape.absent(groups.as_ref())?;
+        nand.tape(tape)?;
+        counts.tape(tape)?;
+        homes.tape(tape)
+    }
 }
 
 impl<P: FlashPort> Flash<P> {

@@ -11,6 +11,7 @@ use crate::flash::history::{Change, GroupMark, History, Home};
 use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table::{self, Table};
+use crate::tape::{Tape, Taped, taped};
 
 /// Spare area of a mapping unit that was never written since its block was erased. Spare areas are kept as complements of
 /// logical units: memory as the system gives it is an erased drive.
@@ -35,6 +36,8 @@ struct Block {
     sequence: u32,
 }
 
+taped! { Block { valid, next_page, erases, sequence } else {} }
+
 /// All pages of a drive: spare areas, validity and wear.
 ///
 /// The rules: a page is programmed once between erases, and ascending in its block (pages may be skipped). Only
@@ -51,6 +54,18 @@ pub struct NandArray {
     openings: u32,
     /// With verification.
     contents: Option<Contents>,
+}
+
+impl Taped for NandArray {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { geometry: _, spare, valid, blocks, purposes, openings, contents } = self;
+        tape.table(spare)?;
+        tape.table(valid)?;
+        tape.each(blocks)?;
+        tape.each(purposes)?;
+        openings.tape(tape)?;
+        contents.as_mut().map_or(Ok(()), |contents| contents.tape(tape))
+    }
 }
 
 impl NandArray {

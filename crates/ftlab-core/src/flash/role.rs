@@ -1,5 +1,7 @@
 //! What a block is for: flash remembers it in the spare area of the block's first page.
 
+use crate::tape::{Tape, Taped};
+
 /// What a block is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -41,6 +43,12 @@ impl Role {
 /// What flash remembers of a block while it has pages: its role, and whether only its LSB pages are used (SLC mode).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Purpose(u8);
+
+impl Taped for Purpose {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        self.0.tape(tape)
+    }
+}
 
 /// Bit of a block in SLC mode.
 const LSB_ONLY: u8 = 1 << 7;

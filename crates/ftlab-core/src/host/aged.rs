@@ -1,10 +1,12 @@
 //! Aged drives that are used again: runs of one process that differ only in what the host does share the ageing.
 //!
 //! A drive is kept as it was before its first request. A copy of it goes on as the original would, so a run does not tell
-//! whether its drive was aged for it. Nothing is kept beyond the process: memory has no state of another engine.
+//! whether its drive was aged for it. A store may keep drives beyond the process, by the same keys: it holds on to the
+//! engine that made them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use crate::host::{Drive, precondition};
 use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::run::RunControl;
+use crate::tape::{Tape, Taped};
 
 /// How often a run that waits for another one's drive looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -62,11 +65,37 @@ impl std::fmt::Debug for Kept {
 /// Where the drive of a run may be found.
 #[derive(Debug, Clone, Copy)]
 pub struct Aged<'a> {
-    /// The drives.
-    pub drives: &'a AgedDrives,
+    /// Those of this process.
+    pub drives: Option<&'a AgedDrives>,
+    /// Those that outlive it. They are looked for when this process has none.
+    pub store: Option<&'a dyn AgedStore>,
     /// What tells the workload from every other one, its seed and its length included. `None`: nothing does, and a drive that
     /// the workload itself ages is not shared.
     pub workload: Option<&'a str>,
+}
+
+/// Keeps aged drives beyond the process. It knows files and clocks, which the model does not, and never fails a run.
+pub trait AgedStore: std::fmt::Debug + Sync {
+    /// Let `read` read what was kept of `key`.
+    fn find(&self, key: &str, read: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>) -> Found;
+
+    /// The time since some moment.
+    fn now(&self) -> Duration;
+
+    /// Keep what `write` writes, of a drive that took `took` to age, if that is worth it. `write` may say that it has
+    /// nothing to keep ([`io::ErrorKind::Unsupported`]).
+    fn keep(&self, key: &str, took: Duration, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>);
+}
+
+/// What there was of a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// All of it, and it was read.
+    Whole,
+    /// Nothing, and nothing was read.
+    Nothing,
+    /// Something was read that is not what was kept.
+    Spoilt,
 }
 
 impl AgedDrives {
@@ -182,7 +211,15 @@ fn key_of(config: &DeviceConfig, seed: u64, verify: bool, workload: Option<&str>
     Some(format!("{seed} {verify} {gathers} {device} {by}"))
 }
 
-/// As [`precondition::run`], with a drive that was aged before if there is one.
+/// What comes of a drive.
+pub(crate) enum Readied {
+    /// It is as it should be before the first request, or what is missing says why.
+    Ready(Option<PreconditionSummary>, Option<RunError>),
+    /// What was kept of it turned out to be damaged while it was read. Begin with another one.
+    Spoilt,
+}
+
+/// As [`precondition::run`], with a drive that was aged before if there is one. `looks`: whether it is looked for in the store.
 pub(crate) fn run<F: Ftl<CountingPort>>(
     config: &DeviceConfig,
     drive: &mut Drive<F, CountingPort>,
@@ -190,28 +227,60 @@ pub(crate) fn run<F: Ftl<CountingPort>>(
     seed: u64,
     control: &RunControl,
     aged: Option<Aged<'_>>,
-) -> (Option<PreconditionSummary>, Option<RunError>) {
+    looks: bool,
+) -> Readied {
+    let age = |drive: &mut _| precondition::run(config, drive, workload, seed, control);
     let verify = drive.shadow.is_some();
-    let key = aged.and_then(|aged| Some((aged.drives, key_of(config, seed, verify, aged.workload)?)));
-    let Some((drives, key)) = key else {
-        return precondition::run(config, drive, workload, seed, control);
+    let aged = aged.filter(|aged| aged.drives.is_some() || aged.store.is_some());
+    let key = aged.and_then(|aged| Some((aged, key_of(config, seed, verify, aged.workload)?)));
+    let Some((Aged { drives, store, .. }, key)) = key else {
+        let (precondition, failed) = age(drive);
+        return Readied::Ready(precondition, failed);
     };
-    if let Some(kept) = drives.find(&key, control) {
+    if let Some(kept) = drives.and_then(|drives| drives.find(&key, control)) {
         let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(there) = kept.drive.downcast_ref::<Drive<F, CountingPort>>() {
             let interrupt = drive.flash.interrupt.clone();
             drive.clone_from(there);
             drive.flash.interrupt = interrupt;
-            return (kept.precondition.clone(), None);
+            return Readied::Ready(kept.precondition.clone(), None);
         }
     }
-    let mut promise = Promise { drives, key: &key, made: None };
-    let (precondition, failed) = precondition::run(config, drive, workload, seed, control);
-    if failed.is_none() && !control.is_cancelled() {
+    let mut promise = drives.map(|drives| Promise { drives, key: &key, made: None });
+    let mut precondition = PreconditionSummary::default();
+    let found = store.filter(|_| looks).map_or(Found::Nothing, |store| {
+        store.find(&key, &mut |input| {
+            let mut tape = Tape::from(input);
+            precondition.tape(&mut tape)?;
+            drive.tape(&mut tape)
+        })
+    });
+    let (precondition, failed) = match found {
+        Found::Whole => (Some(precondition), None),
+        Found::Spoilt => return Readied::Spoilt,
+        Found::Nothing => {
+            let began = store.map(AgedStore::now);
+            let (mut precondition, failed) = age(drive);
+            if let (Some(store), Some(began), Some(summary), None, false) =
+                (store, began, &mut precondition, &failed, control.is_cancelled())
+            {
+                store.keep(&key, store.now().saturating_sub(began), &mut |out| {
+                    let mut tape = Tape::to(out);
+                    summary.tape(&mut tape)?;
+                    drive.tape(&mut tape)
+                });
+            }
+            (precondition, failed)
+        }
+    };
+    if let Some(promise) = &mut promise
+        && failed.is_none()
+        && !control.is_cancelled()
+    {
         let versions = drive.shadow.as_ref().map_or(0, |shadow| 4 * shadow.sectors());
         let bytes = drive.flash.table_bytes() + drive.top.table_bytes() + versions;
         let kept = Kept { drive: Box::new(drive.clone()), precondition: precondition.clone() };
         promise.made = Some((kept, bytes));
     }
-    (precondition, failed)
+    Readied::Ready(precondition, failed)
 }

@@ -29,6 +29,7 @@ use crate::layer::Ftl;
 use crate::layer::{Layer, Layering};
 use crate::metrics::series::Totals;
 use crate::nvm::cache::Cached;
+use crate::tape::{Tape, Taped};
 use crate::verify::ShadowStore;
 
 /// Requests between two looks at the control of a run.
@@ -163,6 +164,14 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
 }
 
 impl<F: Ftl<CountingPort>> Drive<F, CountingPort> {
+    /// Write it to a tape as it is between two requests, or read it from there.
+    pub(crate) fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { top, flash, shadow, versions: _ } = self;
+        top.tape(tape)?;
+        flash.tape(tape)?;
+        shadow.as_mut().map_or(Ok(()), |shadow| shadow.tape(tape))
+    }
+
     /// The preconditioned drive with its write buffer and its layers, behind another port.
     pub(crate) fn behind<B: Layering, P: FlashPort>(
         self,

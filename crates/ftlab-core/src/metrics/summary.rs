@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::cause::{Command, CommandCounts, PerCause};
 use crate::metrics::report::Report;
 use crate::metrics::warning::Warning;
+use crate::tape::taped;
 
 /// Version of this document.
 pub const SCHEMA: u32 = 1;
@@ -291,6 +292,8 @@ pub struct PreconditionSummary {
     /// Most free blocks of any plane at its end.
     pub free_blocks_max: u32,
 }
+
+taped! { PreconditionSummary { kind, reached, pages_written, write_amplification, free_blocks_max } else {} }
 
 /// What verification checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::metrics::summary::VerifySummary;
+use crate::tape::{Tape, Taped};
 
 /// A write or a trim of the host, in the order in which the drive took them up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,19 @@ pub struct ShadowStore {
     counts: VerifySummary,
     /// Everything asked for since somebody wanted to know.
     asked: Option<Vec<Asked>>,
+}
+
+impl Taped for ShadowStore {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { newest, version, counts, asked } = self;
+        tape.absent(asked.as_ref())?;
+        tape.each(newest)?;
+        version.tape(tape)?;
+        let VerifySummary { reads_checked, mismatches, tables_agree } = counts;
+        reads_checked.tape(tape)?;
+        mismatches.tape(tape)?;
+        tables_agree.tape(tape)
+    }
 }
 
 impl ShadowStore {

@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::config::{FreeBlockChoice, FtlConfig, WearLevelingChoice};
 use crate::geometry::Geometry;
+use crate::tape::{Tape, Taped};
 
 /// The free blocks of one plane.
 #[derive(Debug, Clone)]
@@ -22,6 +23,20 @@ pub enum FreeBlocks {
     },
     /// The least worn first, then the lowest row.
     LeastWorn(BinaryHeap<Reverse<(u32, u32)>>),
+}
+
+impl Taped for FreeBlocks {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        match self {
+            FreeBlocks::Fifo(queue) => queue.tape(tape),
+            FreeBlocks::NextFit { rows, count, cursor } => {
+                rows.tape(tape)?;
+                count.tape(tape)?;
+                cursor.tape(tape)
+            }
+            FreeBlocks::LeastWorn(heap) => heap.tape(tape),
+        }
+    }
 }
 
 impl FreeBlocks {

@@ -12,6 +12,7 @@ use crate::flash::role::Role;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::OpenSlot;
 use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
+use crate::tape::{Tape, Taped, taped};
 
 pub(crate) mod free_blocks;
 
@@ -28,6 +29,8 @@ struct Plane {
     erases: u32,
 }
 
+taped! { Plane { free, open, erases } else {} }
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Die {
     /// Planes, as bits, with too few free blocks.
@@ -35,6 +38,8 @@ struct Die {
     /// The plane (within the die) whose turn to be collected it is.
     next_collected: u32,
 }
+
+taped! { Die { low, next_collected } else {} }
 
 /// Where a page is appended: the next one of an open block.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +102,27 @@ pub struct Blocks<V> {
     discounts: Vec<u16>,
     /// Chooses which sealed block is emptied.
     pub victims: V,
+}
+
+impl<V: VictimPolicy> Taped for Blocks<V> {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self {
+            geometry: _,
+            low_free_blocks: _,
+            high_free_blocks: _,
+            summary_page: _,
+            level_beyond: _,
+            roles: _,
+            planes,
+            dies,
+            discounts,
+            victims,
+        } = self;
+        tape.each(planes)?;
+        tape.each(dies)?;
+        tape.each(discounts)?;
+        victims.tape(tape)
+    }
 }
 
 impl<V: VictimPolicy> Blocks<V> {

@@ -4,6 +4,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{NoKeys, Scheme};
+use crate::tape::{Tape, Taped, taped};
 
 const NONE: u32 = u32::MAX;
 
@@ -28,6 +29,8 @@ struct Link {
     older: u32,
     younger: u32,
 }
+
+taped! { Link { changed, older, younger } else {} }
 
 impl CostBenefit {
     fn level(&self, block: BlockId, valid: u32) -> usize {
@@ -119,5 +122,12 @@ impl VictimPolicy for CostBenefit {
 
     fn table_bytes(&self) -> u64 {
         (self.ends.len() * 8 + self.links.len() * size_of::<Link>()) as u64
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { ends, links, clock, geometry: _, levels: _ } = self;
+        ends.tape(tape)?;
+        tape.each(links)?;
+        clock.tape(tape)
     }
 }

@@ -9,6 +9,7 @@ use crate::ftl::gc::random::SealedSet;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{Contrast, Scheme};
+use crate::tape::{Tape, Taped};
 
 /// Draws with replacement, as the mean-field analysis assumes; the first of equally good draws wins. `d` = 1 is
 /// random, about 10 is close to greedy. MQSim calls it RGA.
@@ -84,5 +85,12 @@ impl VictimPolicy for DChoices {
 
     fn table_bytes(&self) -> u64 {
         self.sealed.table_bytes() + self.valid.len() as u64 * 2
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { sealed, valid, rng, choices: _ } = self;
+        sealed.tape(tape)?;
+        valid.tape(tape)?;
+        rng.tape(tape)
     }
 }

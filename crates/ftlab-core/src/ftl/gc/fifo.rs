@@ -6,6 +6,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{NoKeys, Scheme};
+use crate::tape::{Tape, Taped};
 
 /// Also called LRU cleaning: the least recently written block goes first, whatever it holds.
 #[derive(Debug, Clone)]
@@ -46,5 +47,10 @@ impl VictimPolicy for Fifo {
 
     fn table_bytes(&self) -> u64 {
         self.sealed.iter().map(|queue| queue.capacity() as u64 * 4).sum()
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { sealed, geometry: _ } = self;
+        sealed.tape(tape)
     }
 }

@@ -8,6 +8,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{Contrast, Scheme};
+use crate::tape::{Tape, Taped};
 
 /// Optimal for memoryless uniform traffic (Yang, Misra and Rubenstein, 2015).
 #[derive(Debug, Clone)]
@@ -69,5 +70,10 @@ impl VictimPolicy for Greedy {
 
     fn table_bytes(&self) -> u64 {
         self.sealed.table_bytes()
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { sealed } = self;
+        sealed.tape(tape)
     }
 }

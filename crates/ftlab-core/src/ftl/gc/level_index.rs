@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::table;
+use crate::tape::taped;
 
 /// Which of the victims that a policy likes equally is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +41,11 @@ pub struct LevelIndex {
     /// The row after the last one taken (`TieBreak::Next`).
     next_row: Vec<u32>,
     tie: TieBreak,
+}
+
+taped! {
+    LevelIndex { rows, summary, tops, lowest, next_row }
+    else { geometry, levels, words_per_plane, words_per_level, tie }
 }
 
 /// The bit of `tops` that words of the summary from here on share.

@@ -9,6 +9,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{Scheme, axis};
+use crate::tape::Tape;
 
 pub mod level_index;
 pub mod policy;
@@ -69,6 +70,9 @@ macro_rules! victim_policies {
             }
             fn table_bytes(&self) -> u64 {
                 match self { $(Victims::$kind(policy) => policy.table_bytes(),)+ }
+            }
+            fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+                match self { $(Victims::$kind(policy) => policy.tape(tape),)+ }
             }
         }
 

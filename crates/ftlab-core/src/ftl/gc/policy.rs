@@ -4,6 +4,7 @@ use crate::error::ConfigError;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::Scheme;
+use crate::tape::Tape;
 
 /// Chooses which block of a plane is collected.
 ///
@@ -57,4 +58,13 @@ pub trait VictimPolicy: Scheme + Clone + Send + Sized + 'static {
 
     /// Bytes of the tables.
     fn table_bytes(&self) -> u64;
+
+    /// Write the tables to a tape, or read them from there into a policy made for the same drive. A policy that leaves this
+    /// out works as well; aged drives with it are not kept on disk.
+    ///
+    /// # Errors
+    /// When the tape fails.
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        tape.refuse()
+    }
 }

@@ -4,6 +4,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{NoKeys, Scheme};
+use crate::tape::{Tape, Taped, taped};
 
 /// The sealed blocks of each plane as a dense list, so that one can be drawn at random in O(1).
 #[derive(Debug, Clone)]
@@ -12,6 +13,8 @@ pub(super) struct SealedSet {
     lists: Vec<Vec<BlockId>>,
     position: Vec<u32>,
 }
+
+taped! { SealedSet { lists, position } else { geometry } }
 
 impl SealedSet {
     pub(super) fn new(geometry: &Geometry) -> Self {
@@ -86,5 +89,11 @@ impl VictimPolicy for Random {
 
     fn table_bytes(&self) -> u64 {
         self.sealed.table_bytes()
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { sealed, rng } = self;
+        sealed.tape(tape)?;
+        rng.tape(tape)
     }
 }

@@ -11,6 +11,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, Geometry, PlaneId};
 use crate::rng::Rng;
 use crate::scheme::{Contrast, Scheme};
+use crate::tape::{Tape, Taped, taped};
 
 /// Between FIFO (a window of 1) and greedy (a window of all).
 #[derive(Debug, Clone)]
@@ -29,6 +30,8 @@ struct Pool {
     /// Sealed blocks that are too young for the window, oldest first.
     young: VecDeque<BlockId>,
 }
+
+taped! { Pool { in_window, young } else {} }
 
 impl WindowedGreedy {
     fn is_in_window(&self, block: BlockId) -> bool {
@@ -144,5 +147,13 @@ impl VictimPolicy for WindowedGreedy {
     fn table_bytes(&self) -> u64 {
         let young: usize = self.planes.iter().map(|pool| pool.young.capacity() * 4).sum();
         self.window.table_bytes() + (young + self.valid.len() * 2 + self.in_window.len() * 8) as u64
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { window, planes, valid, in_window, geometry: _, window_size: _ } = self;
+        window.tape(tape)?;
+        tape.each(planes)?;
+        valid.tape(tape)?;
+        in_window.tape(tape)
     }
 }

@@ -17,6 +17,7 @@ use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cache::PlacementWishes;
 use crate::metrics::report::Counts;
 use crate::table;
+use crate::tape::taped;
 
 /// Garbage collection: the object `gc` of the summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,8 @@ pub struct GcCounts {
     /// Valid mapping units that were not moved, since a non-volatile cache has a copy of them.
     pub pages_skipped: u64,
 }
+
+taped! { GcCounts { collections, pages_copied, pages_skipped } else {} }
 
 impl Counts for GcCounts {
     const NAME: &'static str = "gc";

@@ -21,6 +21,7 @@ use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::mapcache::cftl::follow;
+use crate::tape::taped;
 
 /// Logical blocks that wait to be put in order, at most.
 const MOST_PENDING: usize = 64;
@@ -41,6 +42,8 @@ pub(super) struct BlockGathering {
     /// For each plane, its live units when they were last counted, and its erases then.
     live: Vec<(u64, u32)>,
 }
+
+taped! { BlockGathering { pending, contiguous, live } else { pages, strays, limit } }
 
 impl BlockGathering {
     /// For a drive on which `units` can be live, translation pages included.

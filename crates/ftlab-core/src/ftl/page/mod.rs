@@ -33,6 +33,7 @@ use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
 use crate::plane_order::PlaneOrder;
 use crate::rng::Rng;
+use crate::tape::{Tape, Taped, taped};
 
 pub mod capacity;
 mod collect;
@@ -67,6 +68,8 @@ struct Counters {
     /// Units written in part whose rest was read first.
     read_modify_writes: u64,
 }
+
+taped! { Counters { gc, unmapped_reads, read_modify_writes } else {} }
 
 /// What a placement says once for a drive, so that nobody has to ask the one that was chosen for each page.
 #[derive(Debug, Clone)]
@@ -183,6 +186,41 @@ impl<
             geometry: geometry.clone(),
             config: ftl,
         }
+    }
+}
+
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> Taped for PageFtl<V, L, T, CACHED> {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self {
+            geometry: _,
+            config: _,
+            copyback: _,
+            independent_planes: _,
+            table: PageTable { map, translation, fetches },
+            blocks,
+            placement,
+            standing: _,
+            gathering,
+            retained,
+            journal,
+            removable,
+            flushes_trims: _,
+            counters,
+            survivors,
+            sorting,
+        } = self;
+        tape.absent(translation.as_ref())?;
+        tape.absent(fetches.as_ref())?;
+        tape.absent(Some(&*retained).filter(|retained| retained.is_on))?;
+        tape.absent(journal.as_ref())?;
+        tape.absent(removable.as_ref())?;
+        tape.table(map)?;
+        blocks.tape(tape)?;
+        placement.tape(tape)?;
+        gathering.tape(tape)?;
+        counters.tape(tape)?;
+        survivors.tape(tape)?;
+        sorting.tape(tape)
     }
 }
 
@@ -826,6 +864,10 @@ impl<
 
     fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>, newer: &[Newer]) -> FlashResult<Self> {
         Self::mounted(config, seed, flash, newer)
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        Taped::tape(self, tape)
     }
 
     fn most_free_blocks(&self) -> u32 {

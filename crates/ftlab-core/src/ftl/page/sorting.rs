@@ -9,6 +9,7 @@ use crate::ftl::blocks::Place;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, PlaneId, Ppn};
+use crate::tape::taped;
 
 /// Memory for the sorting of what is copied.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +21,8 @@ pub(super) struct CopySorting {
     /// Those that fill no page of their own open block.
     rest: Vec<Ppn>,
 }
+
+taped! { CopySorting { slots, group, rest } else {} }
 
 impl CopySorting {
     pub(super) fn table_bytes(&self) -> u64 {

@@ -11,6 +11,7 @@ use crate::ftl::placement::policy::{OpenSlot, Placement, Setting};
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::scheme::{Scheme, axis};
+use crate::tape::Tape;
 
 mod most_free;
 pub mod policy;
@@ -123,6 +124,9 @@ macro_rules! placements {
             #[inline(always)]
             fn pages_taken(&mut self, nand: &NandArray, plane: PlaneId, free: u32) {
                 match self { $(Placements::$kind(placement) => placement.pages_taken(nand, plane, free),)+ }
+            }
+            fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+                match self { $(Placements::$kind(placement) => placement.tape(tape),)+ }
             }
         }
     };

@@ -2,6 +2,7 @@
 
 use crate::flash::nand::NandArray;
 use crate::geometry::{BlockId, DieId, Geometry, PlaneId, Ppn};
+use crate::tape::{Tape, Taped, taped};
 
 /// What is compared of a plane.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +14,8 @@ struct FreePages {
     /// When that was; `u32::MAX` when there was none.
     opened: u32,
 }
+
+taped! { FreePages { pages, newest, opened } else {} }
 
 /// The planes of a die by free pages.
 #[derive(Debug, Clone, Copy)]
@@ -28,12 +31,22 @@ struct Ranking {
     oldest_open: u32,
 }
 
+taped! { Ranking { next_written, most, with_most, second, oldest_open } else {} }
+
 /// Free pages of every plane, and the planes of every die by them.
 #[derive(Debug, Clone)]
 pub(super) struct MostFree {
     geometry: Geometry,
     planes: Vec<FreePages>,
     dies: Vec<Ranking>,
+}
+
+impl Taped for MostFree {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { geometry: _, planes, dies } = self;
+        tape.each(planes)?;
+        tape.each(dies)
+    }
 }
 
 impl MostFree {

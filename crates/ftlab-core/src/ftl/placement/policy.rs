@@ -6,6 +6,7 @@ use crate::flash::nand::NandArray;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::{AllocationOrder, PlaneOrder};
 use crate::scheme::Scheme;
+use crate::tape::Tape;
 
 /// Which of a plane's open blocks takes a page, as a number.
 pub type OpenSlot = usize;
@@ -131,4 +132,13 @@ pub trait Placement: Scheme + Clone + Send + Sized + 'static {
 
     /// Pages of `plane`, which has `free` free blocks, were taken or became free.
     fn pages_taken(&mut self, nand: &NandArray, plane: PlaneId, free: u32);
+
+    /// Write its tables to a tape, or read them from there into a placement made for the same drive. A placement that leaves
+    /// this out works as well; aged drives with it are not kept on disk.
+    ///
+    /// # Errors
+    /// When the tape fails.
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        tape.refuse()
+    }
 }

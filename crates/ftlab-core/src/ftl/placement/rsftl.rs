@@ -15,6 +15,7 @@ use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::quantity;
 use crate::scheme::{Contrast, Scheme};
+use crate::tape::{Tape, Taped};
 
 /// Its keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -151,4 +152,12 @@ impl Placement for Rsftl {
     fn found(&mut self, _: &NandArray, _: PlaneId, _: Option<BlockId>, _: u32) {}
 
     fn pages_taken(&mut self, _: &NandArray, _: PlaneId, _: u32) {}
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { request, turn, slot, large_turn, order: _, group_blocks: _, small_units: _, copy_slot: _ } = self;
+        request.tape(tape)?;
+        turn.tape(tape)?;
+        slot.tape(tape)?;
+        large_turn.tape(tape)
+    }
 }

@@ -21,6 +21,7 @@ use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::scheme::{NoKeys, Scheme};
 use crate::table;
+use crate::tape::{Tape, Taped, taped};
 
 /// The open block of each class, and how many there are.
 const CLASS_1: OpenSlot = 0;
@@ -64,6 +65,8 @@ struct Lifetimes {
     /// Of `last`.
     sum: u64,
 }
+
+taped! { Lifetimes { now, last, collected, sum } else {} }
 
 impl Lifetimes {
     fn since(&self, then: u32) -> u32 {
@@ -174,6 +177,13 @@ impl Placement for Sepbit {
     fn found(&mut self, _: &NandArray, _: PlaneId, _: Option<BlockId>, _: u32) {}
 
     fn pages_taken(&mut self, _: &NandArray, _: PlaneId, _: u32) {}
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { lifetimes, written, opened, order: _, slot_shift: _ } = self;
+        lifetimes.tape(tape)?;
+        written.tape(tape)?;
+        opened.tape(tape)
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::flash::nand::NandArray;
 use crate::geometry::{BlockId, Geometry, Lpn, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::scheme::{Contrast, Scheme};
+use crate::tape::{Tape, Taped};
 
 /// Where a page is written, channel > way > die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -191,5 +192,11 @@ impl Placement for Stripe {
         if let Some(most_free) = &mut self.most_free {
             most_free.update_free_pages(nand, plane, free);
         }
+    }
+
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self { next_turn, most_free, order: _, striping: _, streams: _, copy_slot: _, slot_shift: _ } = self;
+        next_turn.tape(tape)?;
+        most_free.as_mut().map_or(Ok(()), |most_free| most_free.tape(tape))
     }
 }
