@@ -1,8 +1,7 @@
-"""Open pages in Chromium, by Qt WebEngine, and tell what is seen there: a program of its own.
+"""Qt's Chromium, told what to do by `browser.py`: a program of its own, since a process has one colour scheme.
 
-`test_looks.py` runs it, and asks on standard input:
-`{"scheme": "dark", "pages": [{"name": ..., "url": ..., "width": 400}], "pictures": FOLDER}`.
-Without `pictures` none are kept; with `"paper": FOLDER` a page is printed as well. Answers with a list of `Seen`.
+Reads a JSON object a line from standard input, and answers each with a line: `{"value": ...}` or `{"error": ...}`.
+`do` names a method of `Opened`, `page` the page that `open` has told of; what else there is are its arguments.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from PyQt6.QtCore import QEventLoop, QTimer, QUrl
-from PyQt6.QtGui import QImage, QPainter
+from PyQt6.QtCore import QEvent, QEventLoop, QMarginsF, QPoint, QPointF, Qt, QTimer, QUrl
+from PyQt6.QtGui import QImage, QMouseEvent, QPageLayout, QPageSize, QPainter
+from PyQt6.QtTest import QTest
 from PyQt6.QtWebEngineCore import (
     QWebEnginePage,
     QWebEngineProfile,
@@ -24,131 +23,15 @@ from PyQt6.QtWebEngineCore import (
     QWebEngineUrlRequestInterceptor,
 )
 from PyQt6.QtWebEngineWidgets import QWebEngineView
-from PyQt6.QtWidgets import QApplication
+from PyQt6.QtWidgets import QApplication, QWidget
 
-HEIGHT = 900
 # Beyond this a surface is refused; pages that are longer are looked at down to here.
 MOST_HEIGHT = 15_000
 SETTLED_MS = 400
 PATIENCE_MS = 60_000
 
-# What a page looks like to a script in it. Colours are those that were computed, over what lies behind them.
-LOOK = r"""
-(() => {
-  const rgba = (text) => {
-    const found = /rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)/.exec(text);
-    return found ? [+found[1], +found[2], +found[3], found[4] === undefined ? 1 : +found[4]] : null;
-  };
-  const over = (top, below) => [0, 1, 2].map((at) => top[at] * top[3] + below[at] * (1 - top[3])).concat(1);
-  const sheet = matchMedia("(prefers-color-scheme: dark)").matches && CSS.supports("color-scheme", "dark")
-    && getComputedStyle(document.documentElement).colorScheme.includes("dark") ? [18, 18, 18, 1] : [255, 255, 255, 1];
-  const behind = (element) => {
-    const layers = [];
-    for (let each = element; each; each = each.parentElement) {
-      const style = getComputedStyle(each);
-      const color = rgba(style.backgroundColor);
-      if (color && color[3] > 0) layers.push(color);
-      if (color && color[3] === 1) break;
-    }
-    return layers.reverse().reduce((below, top) => over(top, below), sheet);
-  };
-  const light = (color) => {
-    const [r, g, b] = color.map((value) => value / 255)
-      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const contrast = (one, other) => {
-    const [bright, dim] = [light(one), light(other)].sort((a, b) => b - a);
-    return (bright + 0.05) / (dim + 0.05);
-  };
-  const seen = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true })
-    && element.getBoundingClientRect().width > 1;
-  const named = (element) => `${element.tagName.toLowerCase()}.${element.getAttribute("class") ?? ""}: `
-    + element.textContent.trim().slice(0, 40);
-  const pale = [], wide = [], overlapping = [];
-  let texts = 0;
-  for (const element of document.body.querySelectorAll("*")) {
-    if (/^(SCRIPT|STYLE|NOSCRIPT|TITLE|OPTION)$/i.test(element.tagName)) continue;
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    if (!own || !seen(element)) continue;
-    texts += 1;
-    const style = getComputedStyle(element);
-    const drawn = element instanceof SVGElement;
-    let below = behind(drawn ? element.ownerSVGElement.parentElement : element);
-    if (drawn) {
-      const own = rgba(getComputedStyle(element.ownerSVGElement).backgroundColor);
-      if (own) below = over(own, below);
-      const cell = element.closest(".cell")?.querySelector("rect");
-      const fill = cell && rgba(getComputedStyle(cell).fill);
-      if (fill) below = over(fill, below);
-      // Labels on bars have a box of their own behind them.
-      const box = element.previousElementSibling;
-      const boxed = !cell && box && box.tagName === "path" && rgba(getComputedStyle(box).fill);
-      if (boxed && box.getBoundingClientRect().height < 25) below = over(boxed, below);
-    }
-    const color = rgba(drawn ? style.fill : style.color);
-    const size = parseFloat(style.fontSize);
-    // What cannot be pressed may be pale.
-    if (element.closest(".disabled, [disabled]")) continue;
-    const large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);
-    const found = color ? contrast(over(color, below), below) : 0;
-    if (found < (large ? 3 : 4.5)) pale.push(`${found.toFixed(2)} ${named(element)}`);
-  }
-  const scrolls = (element) => {
-    for (let each = element.parentElement; each && each !== document.body; each = each.parentElement) {
-      if (/auto|scroll|hidden/.test(getComputedStyle(each).overflowX)) return true;
-    }
-    return false;
-  };
-  for (const element of document.body.querySelectorAll("*")) {
-    const box = element.getBoundingClientRect();
-    if (box.width > 1 && (box.right > innerWidth + 1 || box.left < -1) && seen(element) && !scrolls(element)
-      && !(element instanceof SVGElement && element.ownerSVGElement)) wide.push(named(element));
-  }
-  const figures = {};
-  for (const place of document.querySelectorAll("[data-chart], svg.drive")) {
-    const name = place.dataset.chart ?? "drive";
-    const shapes = [...place.querySelectorAll("path, rect, circle, polyline")].filter((each) => {
-      const box = each.getBoundingClientRect();
-      return box.width + box.height > 1;
-    });
-    figures[name] = shapes.length;
-    const labels = [...place.querySelectorAll("text")].filter((each) => each.textContent.trim() && seen(each));
-    const boxes = labels.map((each) => each.getBoundingClientRect());
-    for (let one = 0; one < boxes.length; one += 1) {
-      for (let other = one + 1; other < boxes.length; other += 1) {
-        const [a, b] = [boxes[one], boxes[other]];
-        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        // Boxes of text are a little higher than its letters.
-        if (across > 2 && down > 4) {
-          overlapping.push(`${name}: ${labels[one].textContent} / ${labels[other].textContent}`);
-        }
-      }
-    }
-  }
-  const pictures = [...document.images].filter(seen);
-  return JSON.stringify({
-    dark: matchMedia("(prefers-color-scheme: dark)").matches,
-    width: document.documentElement.scrollWidth, window: innerWidth, height: document.documentElement.scrollHeight,
-    texts, pale, wide, overlapping, figures, pictures: pictures.length,
-    broken: pictures.filter((each) => each.naturalWidth === 0).map((each) => each.src.slice(0, 80)),
-    sheet: behind(document.body),
-  });
-})()
-"""
-
-
-@dataclass
-class Seen:
-    """What was seen of a page."""
-
-    name: str
-    loaded: bool = False
-    console: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-    look: dict[str, Any] = field(default_factory=dict)
-    pdf: str | None = None
+LEFT = Qt.MouseButton.LeftButton
+NONE = Qt.KeyboardModifier.NoModifier
 
 
 class Listening(QWebEngineUrlRequestInterceptor):
@@ -181,7 +64,7 @@ def pause(milliseconds: int) -> None:
 
 
 def waited(start: Callable[[Callable[..., None]], object]) -> Any:
-    """Give what a call back is given, or `None` if it never comes."""
+    """Give what a call back is given."""
     loop = QEventLoop()
     given: list[Any] = []
 
@@ -193,102 +76,183 @@ def waited(start: Callable[[Callable[..., None]], object]) -> Any:
     start(heard)
     if not given:
         loop.exec()
-    return given[0] if given else None
+    if not given:
+        raise TimeoutError(f"no answer within {PATIENCE_MS} ms")
+    return given[0]
+
+
+def double_click(target: QWidget, at: QPoint) -> None:
+    """Click twice in no time: the clicks that QTest makes are too far apart for Chromium."""
+    here, everywhere = QPointF(at), QPointF(target.mapToGlobal(at))
+    pressed, released = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease
+    for kind in (pressed, released, pressed, released):
+        held = LEFT if kind == pressed else Qt.MouseButton.NoButton
+        QApplication.sendEvent(target, QMouseEvent(kind, here, everywhere, LEFT, held, NONE))
 
 
 class Opened:
     """A page in a window of its own, with a profile of its own."""
 
-    def __init__(self, name: str, width: int) -> None:
-        self.seen = Seen(name)
-        self.width = width
+    def __init__(self, url: str, width: int, height: int, *, scripts: bool) -> None:
+        self.size = width, height
+        self.requests: list[str] = []
+        self.console: list[str] = []
         self.profile = QWebEngineProfile()
-        self.listening = Listening(self.seen.requests)
+        self.listening = Listening(self.requests)
         self.profile.setUrlRequestInterceptor(self.listening)
-        self.page = Page(self.profile, self.seen.console)
+        self.page = Page(self.profile, self.console)
         self.view = QWebEngineView()
         self.view.setPage(self.page)
         settings = self.page.settings()
         assert settings is not None
         settings.setAttribute(QWebEngineSettings.WebAttribute.ShowScrollBars, False)
-        self.view.resize(width, HEIGHT)
+        settings.setAttribute(QWebEngineSettings.WebAttribute.JavascriptEnabled, scripts)
+        self.view.resize(width, height)
         self.view.show()
-
-    def load(self, url: str) -> None:
-        """Open an address, and wait until it has settled."""
+        self.view.activateWindow()
+        self.view.setFocus()
 
         def start(call: Callable[..., None]) -> None:
             self.page.loadFinished.connect(call)
             self.page.load(QUrl(url))
 
-        self.seen.loaded = bool(waited(start))
+        if not waited(start):
+            raise RuntimeError(f"{url} was not loaded")
         pause(SETTLED_MS)
+
+    def target(self) -> QWidget:
+        """Give the widget that mouse and keys go to, which Chromium may replace."""
+        return self.view.focusProxy() or self.view
 
     def run(self, script: str) -> Any:
-        """Give the value of a script in the page."""
-        return waited(lambda call: self.page.runJavaScript(script, call))
+        """Give the value of an expression in the page."""
+        wrapped = (
+            f"(() => {{ try {{ return JSON.stringify({{value: ({script}) ?? null}}); }}"
+            " catch (error) { return JSON.stringify({error: `${error}`}); } })()"
+        )
+        answer = waited(lambda call: self.page.runJavaScript(wrapped, call))
+        if not answer:
+            raise RuntimeError(f"not run: {script[:200]}")
+        told: dict[str, Any] = json.loads(answer)
+        if "error" in told:
+            raise RuntimeError(f"{told['error']} in {script[:200]}")
+        return told["value"]
 
-    def look(self) -> None:
-        """Measure the page. All of it is in the window, so that all of it is laid out and can be seen."""
-        self.height = min(int(self.run("document.documentElement.scrollHeight") or HEIGHT), MOST_HEIGHT)
-        self.view.resize(self.width, self.height)
+    def heard(self) -> dict[str, list[str]]:
+        """Give what was requested, and what the page complained of."""
+        return {"requests": self.requests, "console": self.console}
+
+    def text(self) -> str:
+        """Give the text of the page, which needs no script."""
+        return str(waited(self.page.toPlainText))
+
+    def pause(self, milliseconds: int) -> None:
+        """Let the page work."""
+        pause(milliseconds)
+
+    def stretch(self) -> int:
+        """Make the window as high as the page, so that all of it is laid out and can be seen."""
+        height = min(int(self.run("document.documentElement.scrollHeight")), MOST_HEIGHT)
+        self.view.resize(self.size[0], height)
         pause(SETTLED_MS)
-        self.seen.look = json.loads(self.run(LOOK) or "{}")
-        self.view.resize(self.width, HEIGHT)
+        return height
 
-    def picture(self, path: Path) -> None:
+    def shrink(self) -> None:
+        """Give the window its size again."""
+        self.view.resize(*self.size)
+        pause(SETTLED_MS)
+
+    def mouse(self, steps: list[list[Any]]) -> None:
+        """Do what `steps` say one after the other: `[move | press | release | double, x, y]`."""
+        for what, x, y in steps:
+            target, at = self.target(), QPoint(round(x), round(y))
+            if what == "move":
+                QTest.mouseMove(target, at)
+            elif what == "press":
+                QTest.mousePress(target, LEFT, NONE, at)
+            elif what == "release":
+                QTest.mouseRelease(target, LEFT, NONE, at)
+            elif what == "double":
+                double_click(target, at)
+            else:
+                raise ValueError(f"{what} is nothing that a mouse does")
+            pause(30)
+        pause(SETTLED_MS // 2)
+
+    def key(self, name: str) -> None:
+        """Press a key that Qt has a name for."""
+        QTest.keyClick(self.target(), Qt.Key[f"Key_{name}"])
+        pause(SETTLED_MS // 2)
+
+    def write(self, text: str) -> None:
+        """Press the keys of a text."""
+        QTest.keyClicks(self.target(), text)
+        pause(SETTLED_MS // 2)
+
+    def picture(self, path: str) -> None:
         """Keep what stands in the window while the page is scrolled through it, one piece below the other."""
-        whole = QImage(self.width, self.height, QImage.Format.Format_RGB32)
+        width, step = self.size
+        height = min(int(self.run("document.documentElement.scrollHeight")), MOST_HEIGHT)
+        whole = QImage(width, height, QImage.Format.Format_RGB32)
         whole.fill(0)
         painter = QPainter(whole)
-        for top in range(0, self.height, HEIGHT // 2):
+        for top in range(0, height, step // 2):
             self.run(f"window.scrollTo(0, {top})")
             pause(SETTLED_MS // 2)
             # At the end of the page it scrolls no further.
             painter.drawPixmap(0, int(self.run("window.scrollY")), self.view.grab())
         painter.end()
-        whole.save(str(path))
+        whole.save(path)
 
-    def paper(self, path: Path) -> None:
+    def paper(self, path: str, size: str) -> None:
         """Print the page to a file."""
+        layout = QPageLayout(
+            QPageSize(QPageSize.PageSizeId[size]), QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)
+        )
 
         def start(call: Callable[..., None]) -> None:
-            self.page.pdfPrintingFinished.connect(call)
-            self.page.printToPdf(str(path))
+            self.page.pdfPrintingFinished.connect(lambda _, done: call(done))
+            self.page.printToPdf(path, layout)
 
-        self.seen.pdf = str(path) if waited(start) else None
+        if not waited(start):
+            raise RuntimeError(f"{Path(path).name} was not printed")
 
     def close(self) -> None:
         """Take the window away, and the page before its profile."""
         self.view.close()
         self.view.deleteLater()
         self.page.deleteLater()
+        pause(0)
+
+
+def answer(pages: dict[int, Opened], asked: dict[str, Any]) -> Any:
+    """Do one thing."""
+    what = asked.pop("do")
+    if what == "open":
+        number = len(pages)
+        pages[number] = Opened(**asked)
+        return number
+    return getattr(pages[asked.pop("page")], what)(**asked)
 
 
 def main() -> None:
-    """Open what is asked for, one page after the other."""
-    asked = json.load(sys.stdin)
-    scheme = {"dark": 0, "light": 1}[asked["scheme"]]
+    """Do what standard input says, until its end."""
+    scheme = {"dark": 0, "light": 1}[sys.argv[1]]
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.environ["QTWEBENGINE_DISABLE_SANDBOX"] = "1"
     os.environ["QTWEBENGINE_CHROMIUM_FLAGS"] = (
         f"--no-sandbox --disable-gpu --force-color-profile=srgb --blink-settings=preferredColorScheme={scheme}"
     )
     application = QApplication(sys.argv[:1])
-    found = []
-    for each in asked["pages"]:
-        opened = Opened(each["name"], each["width"])
-        opened.load(each["url"])
-        opened.look()
-        if asked.get("pictures"):
-            opened.picture(Path(asked["pictures"]) / f"{each['name']}.png")
-        if each.get("paper"):
-            opened.paper(Path(each["paper"]) / f"{each['name']}.pdf")
-        found.append(asdict(opened.seen))
-        opened.close()
+    pages: dict[int, Opened] = {}
+    for line in sys.stdin:
+        try:
+            told = {"value": answer(pages, json.loads(line))}
+        except Exception as error:  # noqa: BLE001 - whatever it is, the tests are told
+            told = {"error": f"{type(error).__name__}: {error}"}
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
         application.processEvents()
-    json.dump(found, sys.stdout)
-    sys.stdout.flush()
     # What is left of the browser need not be taken apart.
     os._exit(0)
 

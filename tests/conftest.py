@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,9 @@ from unittest.mock import patch
 
 import pytest
 
-# A program of `test_looks.py`, which needs a library of its own.
+from browser import Browser
+
+# A program of `browser.py`, which needs a library of its own.
 collect_ignore = ["browse.py"]
 
 # What the user's runs have left must not be used, nor what tests run be left there.
@@ -89,21 +90,15 @@ def interruptible() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Give the Chromium of the system, for the long tests."""
+@pytest.fixture(scope="module")
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """Give a browser, light if nothing else is asked for, to the long tests."""
     if "FTLAB_LONG" not in os.environ:
         pytest.skip("opens a browser: part of the long tests")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next((found for name in names if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.skip("no Chromium found: nothing was opened in a browser")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path)
-        yield browser
-        browser.close()
+    pytest.importorskip("PyQt6.QtWebEngineCore", reason="no browser is installed: `make looks` installs one")
+    browser = Browser(getattr(request, "param", "light"))
+    yield browser
+    browser.close()
 
 
 @pytest.fixture(autouse=True)

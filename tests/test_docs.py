@@ -160,6 +160,23 @@ def test_examples_run(program: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out
 
 
+def test_the_tables_of_the_choice_of_a_cache_can_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    program = runpy.run_path(str(ROOT / "docs" / "choose_map_cache.py"))
+    # As few runs as tell the two tables from others.
+    program["main"].__globals__.update(MEMORY_KIB=(32,), SCHEMES={"S-FTL": {"kind": "sftl"}, "DFTL": {"kind": "dftl"}})
+    program["main"](["--traces", "nowhere", "--blocks", "28", "--requests", "300", "--seeds", "2"])
+    told = capsys.readouterr().out
+    for scheme in ("S-FTL", "DFTL"):
+        assert len(re.findall(rf"^\| 32 KiB \| {scheme} \|  \|  \| \d\.\d\d \|$", told, re.MULTILINE)) == 1
+    # Each is named with a mean and an interval, but where the requests are too few for a p99.
+    named = re.findall(r"^\| smartphone.*$", told, re.MULTILINE)
+    assert len(named) == 1
+    for line in named:
+        assert re.fullmatch(r"\| [^|]+ \| \d+ KiB \|  \|  \| [^|]+: \d+\.\d{3} ± \d+\.\d{3} \|", line), line
+    places = program["PAGE"].read_text().count(program["BEGIN"])
+    assert places == program["PAGE"].read_text().count(program["END"]) == 2
+
+
 def test_the_tests_that_pages_name_exist() -> None:
     page = (ROOT / "docs" / "notes" / "pitfalls.md").read_text()
     sources = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("crates/*/tests/*.rs"), *ROOT.glob("tests/*.py")]

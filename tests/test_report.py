@@ -504,6 +504,31 @@ def test_the_page_of_a_study_has_its_table(study_page: Page, store: Store) -> No
         assert html.escape(error, quote=False).replace('"', "&#34;") in study_page.text.replace("&quot;", "&#34;")
 
 
+def test_the_page_of_a_fleet_begins_with_the_volumes_together(tmp_path: Path) -> None:
+    rows = [f"{at * 1000},w,{at * 17 % 50 * 8},8,{at % 3}" for at in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(["arrival_ns,op,lba,sectors,stream", *rows]) + "\n")
+    fleet = {
+        "name": "fleet", "device": "ideal-page", "trace": str(tmp_path / "t.csv"), "volumes": "all",
+        "set": {"geometry": {"blocks_per_plane": 32, "pages_per_block": 8}, "host.out_of_range": "wrap"},
+        "axes": {"ftl.gc": ["greedy", "fifo"]},
+    }  # fmt: skip
+    frame = package.study(fleet, out=tmp_path / "store")
+    text = package.report(package.Store(tmp_path / "store")).read_text()
+    results = text[text.index('<section id="results">') : text.index('<section id="chart">')]
+    folded = results[results.index("<summary>volume by volume</summary>") :]
+    assert 'id="means"' in folded
+    assert "The fleet" not in folded
+    spread = package.analysis.fleet(frame, "host.iops").to_dicts()[0]
+    found = re.search(r"<tr><th[^>]*>throughput[^<]*</th><td>greedy</td>(.*?)</tr>", results)
+    assert found is not None
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", found[1])
+    assert cells[0] == "3"
+    shown = [float(cell.replace(",", "")) for cell in cells[1:]]
+    unit = spread["mean"] / shown[0]
+    wanted = [spread[name] / unit for name in ("mean", "min", "p50", "p90", "p99", "max")]
+    assert shown == pytest.approx(wanted, rel=1e-3)
+
+
 def test_the_page_of_a_study_repeats_it(study_page: Page, store: Store, tmp_path: Path) -> None:
     found = re.search(r"<code>spare.toml</code>.*?<pre><code>(.*?)</code></pre>", study_page.text, re.DOTALL)
     assert found

@@ -42,6 +42,32 @@ def test_info_head_and_stats(spc: Path) -> None:
     assert "reads" in inside("trace", "stats", spc).out
 
 
+def test_head_and_info_say_what_is_strange(tmp_path: Path) -> None:
+    rows = [f"{at * 3}.5 0 {23_979_941_888 + at * 4096} 4096 {at % 2}" for at in range(300)]
+    (trace := tmp_path / "t.disksim").write_text("\n".join(rows) + "\n")
+    for command in ("head", "info", "stats"):
+        told = inside("trace", command, trace).err
+        assert told.count("all multiples of 512, as bytes are; if they are bytes, use --format 'columns:") == 1, told
+    assert "multiples of 512" not in inside("trace", "head", trace, "--format", "disksim").err
+    # Hours for milliseconds, and every third out of order: as far as the rows that are read tell.
+    (slow := tmp_path / "slow.disksim").write_text(
+        "".join(f"{at * 7_200_000 - (at % 3 == 1) * 8_000_000 + 9_000_000} 0 {at * 7919} 8 1\n" for at in range(300))
+    )
+    every = ("head", slow, "-n", "200")
+    for told in (inside("trace", *every).err, inside("trace", "info", "--volumes", slow).err):
+        assert "a request arrives every 71" in told
+        assert "their times look like those of a smaller unit" in told
+        assert "arrive before one ahead of them" in told
+    few = inside("trace", "head", slow, "-n", "3")
+    assert "unit" not in few.err
+    assert "1 of 3 requests (33 %) arrive before one ahead of them" in few.err
+    assert len(few.out.splitlines()) == 5
+    with slow.open("a") as file:
+        file.write("bad\n")
+    told = inside("trace", "head", slow, "-n", "400", "--skip-bad", "1").err
+    assert "1 bad record skipped" in told
+
+
 @pytest.mark.parametrize(
     "target", ["a.csv", "a.parquet", "a.disksim", "a.mqsim", "a.csv.gz", "a.csv.zst", "a.csv.bz2", "a.csv.xz"]
 )

@@ -6,7 +6,7 @@ use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate, simulate_
 use ftlab_core::error::SourceError;
 use ftlab_core::host::aged::{Aged, AgedDrives};
 use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceFactory, VecSource};
-use ftlab_core::host::warnings::{LOST_EVENTS, UNUSED_EVENTS, WARNINGS};
+use ftlab_core::host::warnings::{ADDRESS_UNIT, LOST_EVENTS, Times, UNUSED_EVENTS, WARNINGS};
 use ftlab_core::metrics::summary::Summary;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
@@ -268,7 +268,7 @@ fn every_warning_has_its_run() {
     let requests: Vec<Request> = (0..3000).map(|at| request(0.0, Op::Write, at % 50 * 4 * 8, 8)).collect();
     expect("uneven_dies", &run(&one, &requests).0.summary);
 
-    for code in [LOST_EVENTS, UNUSED_EVENTS] {
+    for code in [ADDRESS_UNIT, LOST_EVENTS, UNUSED_EVENTS] {
         let (options, control) = (RunOptions::default(), RunControl::default());
         expect(code, &simulate(&fresh, &Saying(code), &options, &control, &mut ()).unwrap().summary);
     }
@@ -286,6 +286,29 @@ fn every_warning_has_its_run() {
     // The same with the address deciding: no die has more than others.
     let by_address = drive(merged(aged("workload"), json!({ "ftl": { "striping": "static" } })));
     assert_eq!(simulated(&by_address, &quiet, true).summary.warnings, []);
+}
+
+/// What times tell before any drive has seen them: what a run says of them, and nothing of too few.
+#[test]
+fn times_of_a_trace_are_remarked_on_as_in_a_run() {
+    let said = |us: &[f64]| -> Vec<&str> {
+        let requests: Vec<Request> = us.iter().map(|us| request(*us, Op::Read, 0, 8)).collect();
+        let mut times = Times::default();
+        requests.chunks(7).for_each(|some| times.see(some));
+        times.remarks().iter().filter_map(|remark| remark.code).collect()
+    };
+    let every = |us: f64, count: u32| -> Vec<f64> { (0..count).map(|at| us * f64::from(at)).collect() };
+    assert_eq!(said(&[]), [""; 0]);
+    assert_eq!(said(&every(100.0, 200)), [""; 0]);
+    assert_eq!(said(&every(0.0, 200)), [""; 0]);
+    assert_eq!(said(&every(0.001, 200)), ["time_unit"]);
+    assert_eq!(said(&every(100e6, 200)), ["time_unit"]);
+    assert_eq!(said(&every(100e6, 50)), [""; 0]);
+    let out_of_order = |one_in: u32| {
+        (0..200).map(move |at| f64::from(at) * 100.0 - if at % one_in == 1 { 150.0 } else { 0.0 })
+    };
+    assert_eq!(said(&out_of_order(5).map(|us| us + 200.0).collect::<Vec<_>>()), ["moved_in_time"]);
+    assert_eq!(said(&out_of_order(20).map(|us| us + 200.0).collect::<Vec<_>>()), [""; 0]);
 }
 
 /// Every run keeps a series, in few rows however long it is, and nothing else depends on it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftlab_core::host::request::{Remark, Request, RequestSource, SourceFactory};
+use ftlab_core::host::warnings::Times;
 use ftlab_core::quantity::parse_bytes;
 use ftlab_trace::transform::{Step, transformed};
 use ftlab_trace::{
@@ -151,17 +152,18 @@ pub(crate) fn formats(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     FORMATS.iter().map(describe).collect()
 }
 
-/// The format and the compression of a trace file, by name.
+/// The format and the compression of a trace file, by name, and what there is to say of how the format was recognised.
 #[pyfunction]
 #[pyo3(signature = (path, format = None))]
 pub(crate) fn trace_info(
     py: Python<'_>,
     path: PathBuf,
     format: Option<String>,
-) -> PyResult<(&'static str, String)> {
+) -> PyResult<(&'static str, String, Sentences)> {
     let open = OpenOptions { format, ..OpenOptions::default() };
     let trace = opened(py, path, Some(&ReadOptions { open, steps: Vec::new() }))?;
-    Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase()))
+    let said = sentences(trace.remark().cloned().into_iter().collect());
+    Ok((trace.format().name, format!("{:?}", trace.compression()).to_lowercase(), said))
 }
 
 /// Sentences for whoever reads the numbers.
@@ -169,11 +171,22 @@ pub(crate) type Sentences = Vec<String>;
 
 /// What a source says of its input, each in a sentence with what to do about it.
 pub(crate) fn remarks(source: &dyn RequestSource) -> Sentences {
+    sentences(source.remarks())
+}
+
+fn sentences(remarks: Vec<Remark>) -> Sentences {
     let told = |Remark { code, text, advice, .. }| match code {
         Some(_) => format!("warning: {text}; {advice}"),
         None => text,
     };
-    source.remarks().into_iter().map(told).collect()
+    remarks.into_iter().map(told).collect()
+}
+
+/// What a source says of its input, and what its times tell.
+fn remarks_with(source: &dyn RequestSource, times: Times) -> Sentences {
+    let mut all = source.remarks();
+    all.extend(times.remarks());
+    sentences(all)
 }
 
 /// A volume: its number, what the trace calls it, and how many requests it has.
@@ -196,7 +209,9 @@ pub(crate) fn trace_volumes(
     let interruption = Interruption::new(py);
     let mut reader = interruption.watch(|| trace.reader().map_err(|error| errors::input(&error)))?;
     let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut times = Times::default();
     each_batch(&interruption, reader.as_mut(), progress.as_ref(), usize::MAX, |requests| {
+        times.see(requests);
         for run in requests.chunk_by(|one, other| one.stream == other.stream) {
             *counts.entry(run[0].stream).or_default() += run.len() as u64;
         }
@@ -207,7 +222,8 @@ pub(crate) fn trace_volumes(
         let name = names.get(&number).cloned().unwrap_or_else(|| number.to_string());
         (number, name, count)
     };
-    Ok((counts.into_iter().map(named).collect(), reader.skipped_records(), remarks(reader.as_ref())))
+    let said = remarks_with(reader.as_ref(), times);
+    Ok((counts.into_iter().map(named).collect(), reader.skipped_records(), said))
 }
 
 /// The files that are read as one trace, in order of name.
@@ -221,7 +237,8 @@ pub(crate) fn trace_files(py: Python<'_>, path: PathBuf, format: Option<String>)
 
 type Row = (u64, &'static str, u64, u32, u16, bool);
 
-/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors`, `stream` and `fua`.
+/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors`, `stream` and `fua`. With them the
+/// number of bad records that were left out, and what there is to say of the trace as far as it was read.
 #[pyfunction]
 #[pyo3(signature = (path, count, reading = None))]
 pub(crate) fn trace_head(
@@ -229,16 +246,18 @@ pub(crate) fn trace_head(
     path: PathBuf,
     count: usize,
     reading: Option<&ReadOptions>,
-) -> PyResult<Vec<Row>> {
+) -> PyResult<(Vec<Row>, u64, Sentences)> {
     let trace = in_line(opened(py, path, reading)?, reading);
     let interruption = Interruption::new(py);
     let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
     let mut rows = Vec::new();
+    let mut times = Times::default();
     each_batch(&interruption, reader.as_mut(), None, count, |requests| {
+        times.see(requests);
         rows.extend(requests.iter().map(|r| (r.arrival_ns, r.op.name(), r.lba, r.sectors, r.stream, r.fua)));
         Ok(())
     })?;
-    Ok(rows)
+    Ok((rows, reader.skipped_records(), remarks_with(reader.as_ref(), times)))
 }
 
 /// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and

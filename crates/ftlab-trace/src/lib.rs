@@ -21,6 +21,7 @@ mod numbering;
 mod open;
 mod perfetto;
 mod records;
+mod remarked;
 mod rwbs;
 mod shared;
 pub mod slowest;

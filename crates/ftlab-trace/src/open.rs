@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ftlab_core::host::request::{RequestSource, SourceError, SourceFactory};
+use ftlab_core::host::request::{Remark, RequestSource, SourceError, SourceFactory};
 
 use crate::background::Background;
 use crate::format::Format;
 use crate::formats;
 use crate::input::{Compression, Epoch, Input};
+use crate::remarked::Remarked;
 use crate::volumes::{Concat, Regions, Selected, VolumeLayout};
 
 /// How to read a trace. The default recognises the format and takes all of it.
@@ -34,6 +35,8 @@ pub struct TraceFile {
     argument: Option<String>,
     compression: Compression,
     options: OpenOptions,
+    /// What there is to say of how the format was recognised.
+    remark: Option<Remark>,
     /// Found by the first pass that needs them.
     regions: Arc<OnceLock<Regions>>,
 }
@@ -46,13 +49,17 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<TraceFile, 
     let path = path.as_ref();
     let input = Input::open(path)?;
     let compression = input.compression();
-    let (format, argument) = match &options.format {
-        Some(text) => Format::chosen(text).map_err(|expected| SourceError {
+    let (format, argument, remark) = if let Some(text) = &options.format {
+        let (format, argument) = Format::chosen(text).map_err(|expected| SourceError {
             origin: path.display().to_string(),
             expected,
             ..SourceError::default()
-        })?,
-        None => (formats::detect(input, extension(path))?, None),
+        })?;
+        // Whoever names a format has said what its numbers are.
+        (format, argument, None)
+    } else {
+        let (format, remark) = formats::detect(input, extension(path))?;
+        (format, None, remark)
     };
     Ok(TraceFile {
         path: path.to_owned(),
@@ -60,6 +67,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<TraceFile, 
         argument,
         compression,
         options: options.clone(),
+        remark,
         regions: Arc::default(),
     })
 }
@@ -111,6 +119,11 @@ impl TraceFile {
         self.format
     }
 
+    /// What there is to say of how its format was recognised; its sources say it too.
+    pub fn remark(&self) -> Option<&Remark> {
+        self.remark.as_ref()
+    }
+
     /// How it is compressed.
     pub fn compression(&self) -> Compression {
         self.compression
@@ -146,7 +159,10 @@ impl TraceFile {
 
     fn selected(&self, input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
         let input = input.skipping(self.options.skip_bad);
-        let source = self.format.reader_with(input, self.argument.as_deref())?;
+        let mut source = self.format.reader_with(input, self.argument.as_deref())?;
+        if let Some(remark) = &self.remark {
+            source = Box::new(Remarked { source, remark: remark.clone() });
+        }
         if self.options.volumes.is_empty() {
             return Ok(source);
         }

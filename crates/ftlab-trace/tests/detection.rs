@@ -1,6 +1,7 @@
 //! What is recognised, and what is refused because it might be something else.
 
-use ftlab_core::host::request::{Request, SourceError};
+use ftlab_core::host::request::{Remark, Request, SourceError, SourceFactory};
+use ftlab_core::host::warnings::ADDRESS_UNIT;
 use ftlab_trace::{Format, Input, OpenOptions, open};
 
 fn recognised(name: &str, text: &str) -> Result<&'static str, String> {
@@ -31,6 +32,52 @@ fn cut_in_bytes(count: u64) -> String {
         format!("{}.{:03} 0 {offset} {size} {}\n", at * 3, at % 1000, at % 2)
     };
     (0..count).map(line).collect()
+}
+
+/// What an opened file says of itself, before and after it is read.
+fn said_of(name: &str, content: &str, format: Option<&str>) -> Vec<Remark> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    let options = OpenOptions { format: format.map(str::to_owned), ..OpenOptions::default() };
+    let trace = open(&path, &options).unwrap();
+    let sources = [trace.reader().unwrap(), trace.open(0).unwrap()];
+    let said: Vec<Remark> = trace.remark().cloned().into_iter().collect();
+    for mut source in sources {
+        let mut requests = Vec::new();
+        while source.fill(&mut requests, 1000).unwrap() > 0 {}
+        assert_eq!(source.remarks(), said);
+        assert!(!requests.is_empty());
+    }
+    said
+}
+
+#[test]
+fn bytes_that_an_extension_makes_sectors_are_remarked_on() {
+    let bytes = cut_in_bytes(300);
+    for name in ["t.disksim", "t.mqsim", "t.ssdsim", "t.flashsim"] {
+        let text = match name {
+            "t.disksim" | "t.flashsim" => bytes.clone(),
+            // Whole nanoseconds.
+            _ => bytes.lines().map(|line| line.replacen('.', "", 1) + "\n").collect(),
+        };
+        let [remark] = &said_of(name, &text, None)[..] else { panic!("{name}") };
+        assert_eq!(remark.code, Some(ADDRESS_UNIT));
+        assert!(remark.text.contains(name.split_once('.').unwrap().1), "{}", remark.text);
+        // What it says to do about it gives what the cut means.
+        assert!(remark.advice.starts_with("if they are bytes, use --format"), "{}", remark.advice);
+        assert!(read(advised(&remark.advice), &text).is_ok());
+        // Whoever names the format has said so.
+        assert_eq!(said_of(name, &text, name.split_once('.').map(|(_, format)| format)), []);
+    }
+    let spc = (1..20).map(|at| format!("0,{},4096,R,{at}.5\n", at * 7919 * 512)).collect::<Vec<_>>().concat();
+    assert_eq!(said_of("t.spc", &spc, None)[0].code, Some(ADDRESS_UNIT));
+    // Sectors are not remarked on.
+    let sectors: String = (1..300)
+        .map(|at| format!("{at}.5 0 {} {} 1\n", at * 7919, 8 << (at % 4)))
+        .collect::<Vec<_>>()
+        .concat();
+    assert_eq!(said_of("t.disksim", &sectors, None), []);
 }
 
 #[test]

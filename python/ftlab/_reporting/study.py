@@ -12,6 +12,7 @@ from ftlab._reporting.page import Cell, Num, Table, raw_text, render
 from ftlab._units import count_text
 from ftlab.errors import ConfigError
 from ftlab.studies.frame import plain
+from ftlab.studies.spec import VOLUME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,6 +136,30 @@ def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -
     )
     columns = ["metric", *names, "difference", "verdict"]
     return first_table, Table("Compared", columns, rows, told, words=[*names, "verdict"], id="compared")
+
+
+def _fleet(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> Table | None:
+    """How each metric is distributed over the volumes of a fleet, which are too many to be read one by one."""
+    from ftlab.analysis import fleet
+
+    if VOLUME not in axes or not _varies(frame, VOLUME):
+        return None
+    places = ("mean", "min", "p50", "p90", "p99", "max")
+    rows: list[list[Cell]] = []
+    named: list[str] = []
+    for key in shown:
+        found = fleet(frame, key)
+        named = found.columns[: found.columns.index("volumes")]
+        unit = labels.label(key, found["max"].abs().max())  # type: ignore[arg-type] # a column of floats
+        head = f"{unit.text} ({unit.unit})" if unit.unit else unit.text
+        for row in found.iter_rows(named=True):
+            scheme = [labels.value_text(name, row[name]) for name in named]
+            numbers = [estimate(row[place], None, None, unit.scale) for place in places]
+            rows.append([head, *scheme, count_text(row["volumes"]), *numbers])
+    names = [labels.name(name) for name in named]
+    note = "Over the volumes, each with its mean over seeds. `ftlab study fleet` names the worst ones."
+    columns = ["metric", *names, "volumes", "mean", "least", "median", "p90", "p99", "most"]
+    return Table("The fleet", columns, rows, note, words=names, id="fleet") if rows else None
 
 
 def _quoted(name: str) -> str:
@@ -286,6 +311,7 @@ def study_page(store: Store, name: str | None = None, title: str | None = None) 
         description=study.description,
         what=_what(store, study, frame, axes),
         axes=_axes(frame, axes),
+        fleet=_fleet(done, axes, shown) if done.height else None,
         means=means,
         compared=compared,
         folded=means is not None and frame.height > _UNFOLDED_ROWS,

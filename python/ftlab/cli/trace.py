@@ -83,7 +83,9 @@ def info(files: tuple[Path, ...], trace_format: str | None, volumes: bool, skip_
     problems: list[str] = []
     for file in files:
         try:
-            name, compression = _native.trace_info(file, trace_format)
+            name, compression, remarks = _native.trace_info(file, trace_format)
+            if not volumes:
+                tell_remarks(file, remarks)
             found = _volumes(file, trace_format, skip_bad) if volumes else {}
         except InputError as error:
             problems.append(str(error))
@@ -129,7 +131,9 @@ def _volumes(file: Path, trace_format: str | None, skip_bad: int) -> dict[str, A
 def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
     """Print the first requests of FILE, as ftlab understands them; with fua where one of them has it."""
     columns = ["arrival_ns", "op", "lba", "sectors", "stream"]
-    rows = _native.trace_head(file, requests, reading.native())
+    rows, skipped, remarks = _native.trace_head(file, requests, reading.native())
+    tell_skipped(file, skipped)
+    tell_remarks(file, remarks)
     # Most traces say nothing of FUA.
     if any(row[-1] for row in rows):
         columns.append("fua")

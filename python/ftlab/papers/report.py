@@ -23,10 +23,12 @@ _STYLE = (
     "@media screen and (prefers-color-scheme:dark){:root{--good:#7ee787;--half:#e3b341;--bad:#ff8a80}}"
     "figure img{max-width:100%;background:#fff;border-radius:4px}"
     ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
-    "@media screen and (width < 40rem){td:first-child,td:last-child{min-width:11rem}"
+    "@media screen and (width < 40rem){td:first-child{min-width:11rem}"
     # Their letters would be too small to read: they scroll.
     "figure{overflow-x:auto}figure img{max-width:none;width:38rem}}"
 )
+# Characters from which on a cell is as wide as a narrow page.
+_SENTENCE = 60
 _WORDS = {
     "reproduced": "reproduced",
     "direction": "direction only",
@@ -93,12 +95,15 @@ def _markdown(done: Done, tables: Sequence[Table], figures: Sequence[str]) -> st
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _cell(cell: float | str | None) -> str:
+def _cell(cell: float | str | None, *, first: bool) -> str:
     kinds = {words: verdict for verdict, words in _WORDS.items()}
     text = html.escape(number(cell))
     if isinstance(cell, str) and cell in kinds:
         return f'<td class="{kinds[cell]}">{text}</td>'
-    return f'<td class="n">{text}</td>' if _is_number(cell) else f"<td>{text}</td>"
+    if _is_number(cell):
+        return f'<td class="n">{text}</td>'
+    # What a row is about stays narrow, so that its numbers are seen beside it.
+    return f'<td class="sentence">{text}</td>' if len(text) > _SENTENCE and not first else f"<td>{text}</td>"
 
 
 def _is_number(cell: float | str | None) -> bool:
@@ -121,7 +126,9 @@ def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) ->
             f'<th scope="col"{" class=n" if is_number else ""}>{html.escape(column)}</th>'
             for column, is_number in zip(table.columns, numeric, strict=True)
         )
-        rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
+        rows = "\n".join(
+            f"<tr>{''.join(_cell(cell, first=not at) for at, cell in enumerate(row))}</tr>" for row in table.rows
+        )
         title_of = html.escape(table.title)
         grid = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
         wide = f'<div class="wide" tabindex="0" role="region" aria-label="{title_of}">{grid}</div>'

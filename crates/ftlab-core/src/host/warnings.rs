@@ -6,7 +6,7 @@
 use crate::config::{AgedWhen, DeviceConfig, PreconditionPattern};
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::page::capacity::reserved_blocks;
-use crate::host::request::Remark;
+use crate::host::request::{Remark, Request};
 use crate::host::run_metrics::Arrivals;
 use crate::metrics::drift::drift;
 use crate::metrics::series::Totals;
@@ -40,9 +40,9 @@ pub const WARNINGS: &[Kind] = &[
               neighbours. Where a difference of 10 % between the halves of a run could not be told from that noise, nothing is \
               known. A drive that was not aged to a steady state must be overwritten twice, as SNIA's test specification \
               has it (workload-independent preconditioning). One that was aged with other writes than its workload's counts as \
-              steady if it goes on as it was aged, within 5 %, over its whole capacity: over a third, collection still lives on \
+              steady if it goes on as it was aged, within 5 %, over its whole capacity. Over a third, collection still lives on \
               what was written before. One that its own workload has aged counts as steady if its write amplification is as it was \
-              aged, within 5 %: what changes within the run is then the workload's own course, such as a sweep over the drive.",
+              aged, within 5 %. What changes within the run is then the workload's own course, such as a sweep over the drive.",
         rule: Some(not_steady),
     },
     Kind {
@@ -53,7 +53,7 @@ pub const WARNINGS: &[Kind] = &[
     },
     Kind {
         code: "overloaded",
-        when: "Requests arrive at their own times, and more of them wait as time goes on: more than 2 % of all were unserved \
+        when: "Requests arrive at their own times, and more of them wait as time goes on. More than 2 % of all were unserved \
                when the last one arrived, and half as many again as in the second quarter. In the last quarter there were \
                never fewer than in the second on average, nor than a quarter of those at its end. Or all arrive at one moment.",
         why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end. Where only one die \
@@ -65,7 +65,7 @@ pub const WARNINGS: &[Kind] = &[
     Kind {
         code: "time_unit",
         when: "Times of arrival look like those of another unit. There are more than ten million requests a second, or less \
-               than one a minute, or the drive takes a hundred times as long as they say.",
+               than one a minute. Or the drive takes a hundred times as long as they say.",
         why: "No drive serves ten million requests a second. Nobody records a host that asks once a minute. Units differ by a \
               thousand.",
         rule: Some(time_unit),
@@ -110,6 +110,14 @@ pub const WARNINGS: &[Kind] = &[
         rule: Some(not_drained),
     },
     Kind {
+        code: ADDRESS_UNIT,
+        when: "Addresses or sizes at the beginning of a trace are all multiples of 512, as bytes are. Only its extension says that \
+               they are sectors.",
+        why: "Sizes in sectors are multiples of 512 if all requests are whole multiples of 256 KiB, which few hosts do. Taken for \
+              sectors, bytes are 512 times as far and as much.",
+        rule: None,
+    },
+    Kind {
         code: LOST_EVENTS,
         when: "The tool that recorded the trace says that it lost events.",
         why: "What is missing is missing where the load was highest: that is when buffers of a tracer overflow.",
@@ -131,6 +139,8 @@ pub const WARNINGS: &[Kind] = &[
     },
 ];
 
+/// Sectors of a trace look like bytes.
+pub const ADDRESS_UNIT: &str = "address_unit";
 /// The tool that recorded a trace lost events.
 pub const LOST_EVENTS: &str = "lost_events";
 /// Most of a recording is in events that were not read.
@@ -337,12 +347,9 @@ fn time_unit(evidence: &Evidence<'_>) -> Option<Said> {
     let seconds = arriving.0 as f64 / 1e12;
     let gap = seconds / scale / all as f64;
     let taken = Time::from_ns(evidence.summary.simulated_ns).since(evidence.first_arrival).0 as f64 / 1e12;
-    let advice = "say the unit where the trace is read (docs/guides/traces.md), or set host.time_scale";
     let found = vec![("mean_gap_seconds", gap), ("arriving_seconds", seconds), ("taken_seconds", taken)];
-    let text = if gap * MOST_RATE < 1.0 {
-        format!("{:.0} requests arrive in a second: their times look like those of a larger unit", 1.0 / gap)
-    } else if gap > LONGEST_GAP_S {
-        format!("a request arrives every {gap:.0} s: their times look like those of a smaller unit")
+    let text = if let Some(text) = strange_gap(gap) {
+        text
     } else if taken > OTHER_UNIT * seconds && host.unfinished == 0 {
         let times = taken / seconds;
         format!(
@@ -352,8 +359,73 @@ fn time_unit(evidence: &Evidence<'_>) -> Option<Said> {
     } else {
         return None;
     };
-    Some((text, advice.into(), found))
+    Some((text, UNIT_ADVICE.into(), found))
 }
+
+/// What looks like another unit of a mean time from one request to the next.
+fn strange_gap(seconds: f64) -> Option<String> {
+    if seconds * MOST_RATE < 1.0 {
+        let rate = 1.0 / seconds;
+        Some(format!("{rate:.0} requests arrive in a second: their times look like those of a larger unit"))
+    } else if seconds > LONGEST_GAP_S {
+        Some(format!("a request arrives every {seconds:.0} s: their times look like those of a smaller unit"))
+    } else {
+        None
+    }
+}
+
+/// Times of arrival of a trace as far as it has been read: what they tell of it before any drive has seen them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    requests: u64,
+    unsorted: u64,
+    first_ns: Option<u64>,
+    latest_ns: u64,
+}
+
+impl Times {
+    /// See the next requests.
+    pub fn see(&mut self, requests: &[Request]) {
+        self.requests += requests.len() as u64;
+        for request in requests {
+            self.first_ns.get_or_insert(request.arrival_ns);
+            self.unsorted += u64::from(request.arrival_ns < self.latest_ns);
+            self.latest_ns = self.latest_ns.max(request.arrival_ns);
+        }
+    }
+
+    /// What there is to say of them, by the bounds of the warnings of runs.
+    pub fn remarks(&self) -> Vec<Remark> {
+        let seconds = self.latest_ns.saturating_sub(self.first_ns.unwrap_or(0)) as f64 / 1e9;
+        let gap = seconds / self.requests.max(1) as f64;
+        let known = self.requests >= ENOUGH_ARRIVALS && seconds > 0.0;
+        let unit = strange_gap(gap).filter(|_| known).map(|text| Remark {
+            code: Some("time_unit"),
+            text,
+            advice: UNIT_ADVICE.into(),
+            found: vec![("mean_gap_seconds", gap), ("arriving_seconds", seconds)],
+        });
+        let share = self.unsorted as f64 / self.requests.max(1) as f64;
+        let moved = (share > MANY).then(|| Remark {
+            code: Some("moved_in_time"),
+            text: format!(
+                "{} of {} requests ({}) arrive before one ahead of them",
+                self.unsorted,
+                self.requests,
+                percent(share)
+            ),
+            advice: SORT_ADVICE.into(),
+            found: vec![("share", share)],
+        });
+        unit.into_iter().chain(moved).collect()
+    }
+}
+
+/// What to do about times of another unit, and about requests out of order.
+const UNIT_ADVICE: &str =
+    "say the unit where the trace is read (docs/guides/traces.md), or set host.time_scale";
+const SORT_ADVICE: &str =
+    "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
 
 /// `count` of all requests, if they are many.
 fn many(evidence: &Evidence<'_>, count: u64) -> Option<(f64, String)> {
@@ -373,9 +445,7 @@ fn out_of_range(evidence: &Evidence<'_>) -> Option<Said> {
 fn moved_in_time(evidence: &Evidence<'_>) -> Option<Said> {
     let (share, who) = many(evidence, evidence.summary.host.unsorted)?;
     let text = format!("{who} arrive before the one ahead of them and were moved to its time");
-    let advice =
-        "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
-    Some((text, advice.into(), vec![("share", share)]))
+    Some((text, SORT_ADVICE.into(), vec![("share", share)]))
 }
 
 fn few_samples(evidence: &Evidence<'_>) -> Option<Said> {

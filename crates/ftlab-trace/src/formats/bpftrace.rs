@@ -15,8 +15,8 @@ pub(crate) static FORMAT: Format = Format {
     columns: "TIME(ns) DEVICE RWBS SECTOR SECTORS COMM, under that header, with DEVICE as major,minor",
     units: "time in nanoseconds from the begin of the script, at the hand-over to the driver, kept as it is; lines of \
             different CPUs step back a little; sectors of 512 bytes; RWBS with D = discard, R or W, F alone or without data = \
-            flush, F behind W = FUA, F before W = a flush and then the write, others (passed-through commands) are skipped; the device becomes the stream, numbered in order of \
-            appearance; what bpftrace itself says (Attaching 3 probes...) is skipped, and events that it lost are a warning",
+            flush; F behind W = FUA, F before W = a flush and then the write; others (passed-through commands) are skipped; \
+            the device becomes the stream, numbered in order of appearance; what bpftrace itself says (Attaching 3 probes...) is skipped, and events that it lost are a warning",
     cannot_say: "response times",
     argument: None,
     extensions: &["bpftrace"],

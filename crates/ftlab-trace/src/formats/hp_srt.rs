@@ -12,8 +12,8 @@ pub(crate) static FORMAT: Format = Format {
     summary: "HP SRT traces of HP-UX machines, versions 1.1 to 1.6 (HP Labs; DiskSim calls them hpl); binary",
     columns: "a header of text up to a form feed; then records of 13 u32 or more, big-endian: length, version and type, \
               seconds, microseconds, start, stop, bytes, sector, device, driver, cylinder, flags, origin[, ...]",
-    units: "time from the begin of the trace; sectors as long as the header says (a line of the header with \"sector\" \
-            and a power of two from 128 to 4096), or else 256 bytes, rounded out to sectors of 512; flag bit 0 set = \
+    units: "time from the begin of the trace; sectors as long as a line of the header with \"sector\" says, a power \
+            of two from 128 to 4096; else of 256 bytes; requests are rounded out to sectors of 512; flag bit 0 set = \
             read; bits 8 to 23 of the device (controller and unit, without the partition) become the stream; records \
             of type 1 are requests, those of type 4, whose times are suspect, are left out; start and stop, which \
             give the response time, are not used",

@@ -4,7 +4,8 @@
 //! From that line follow its module, detection, `--format`, the tables of `ftlab trace`, the page of the documentation,
 //! the round-trip tests and the fuzz tests.
 
-use ftlab_core::host::request::SourceError;
+use ftlab_core::host::request::{Remark, SourceError};
+use ftlab_core::host::warnings::ADDRESS_UNIT;
 
 use crate::format::{Format, Sample};
 use crate::input::Input;
@@ -96,10 +97,35 @@ pub(crate) fn names(formats: &[&Format]) -> String {
 const SAMPLE_BYTES: usize = 64 * 1024;
 const SAMPLE_LINES: usize = 200;
 
+/// What to do about a sample that may be bytes where a format has sectors.
+fn bytes_or_sectors(sample: &Sample<'_>) -> Option<String> {
+    let of_units = [disksim::bytes_or_sectors, spc::bytes_or_sectors, tencent::bytes_or_sectors];
+    of_units.into_iter().find_map(|told| told(sample))
+}
+
+/// What to say of a sample of `format` that has it by its extension alone, since its numbers look like bytes.
+fn trusted(format: &Format, sample: &Sample<'_>) -> Option<Remark> {
+    let bare = Sample { extension: None, ..*sample };
+    if (format.detect)(&bare) {
+        return None;
+    }
+    let told = bytes_or_sectors(&bare)?;
+    let (_, choices) = told.split_once(" If ").unwrap_or_default();
+    Some(Remark {
+        code: Some(ADDRESS_UNIT),
+        text: format!(
+            "only its extension says that it is {}, with addresses in sectors of 512 bytes: addresses or sizes are all \
+             multiples of 512, as bytes are",
+            format.name
+        ),
+        advice: format!("if {choices}"),
+        found: Vec::new(),
+    })
+}
+
 /// What to say of a sample that no format fits.
 fn unknown(sample: &Sample<'_>) -> String {
-    let of_units = [disksim::bytes_or_sectors, spc::bytes_or_sectors, tencent::bytes_or_sectors];
-    if let Some(told) = of_units.into_iter().find_map(|told| told(sample)) {
+    if let Some(told) = bytes_or_sectors(sample) {
         return told;
     }
     let formats = format!("a trace in one of the formats {} (choose one with --format)", names(FORMATS));
@@ -119,11 +145,15 @@ fn unknown(sample: &Sample<'_>) -> String {
     )
 }
 
-/// Recognise the format of a trace by its content; `extension` decides only among formats that fit.
+/// Recognise the format of a trace by its content; `extension` decides only among formats that fit. With it comes what there
+/// is to say of that decision.
 ///
 /// # Errors
 /// When no format fits or several do. The message says which and how to choose.
-pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static Format, SourceError> {
+pub(crate) fn detect(
+    input: Input,
+    extension: Option<&str>,
+) -> Result<(&'static Format, Option<Remark>), SourceError> {
     let origin = input.origin().to_owned();
     let failed =
         |expected: String| SourceError { origin: origin.clone(), expected, ..SourceError::default() };
@@ -146,7 +176,7 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
         let mut candidates = formats.iter().filter(decided);
         candidates.next().copied().filter(|_| candidates.next().is_none())
     };
-    match fitting[..] {
+    let found = match fitting[..] {
         [format] => Ok(format),
         // The reader of the format that the name promises tells best what is wrong with the content.
         [] => by_extension(FORMATS).ok_or_else(|| {
@@ -172,7 +202,8 @@ pub(crate) fn detect(input: Input, extension: Option<&str>) -> Result<&'static F
                 "the content fits several formats ({fits}): choose one with --format{or_name}{units}"
             ))
         }),
-    }
+    };
+    found.map(|format| (format, trusted(format, &sample)))
 }
 
 #[cfg(test)]
@@ -197,7 +228,7 @@ mod tests {
             let input = || Input::from_bytes("example", format.example.into());
             let required = format.argument.as_ref().is_some_and(|argument| argument.required);
             if !required {
-                let found = detect(input(), format.extensions.first().copied()).unwrap();
+                let found = detect(input(), format.extensions.first().copied()).unwrap().0;
                 assert_eq!(found.name, format.name);
             }
             assert_eq!(format.reader(input()).is_err(), required, "{}", format.name);
@@ -236,7 +267,7 @@ mod tests {
         assert!(error.expected.contains("disksim, flashsim, mqsim, ssdsim"), "{error}");
         assert!(error.expected.contains("--format or by the extension (.disksim, .flashsim, "), "{error}");
         for name in ["disksim", "flashsim", "mqsim", "ssdsim"] {
-            assert_eq!(detect(Input::from_bytes("t", text.clone()), Some(name)).unwrap().name, name);
+            assert_eq!(detect(Input::from_bytes("t", text.clone()), Some(name)).unwrap().0.name, name);
         }
         // A decimal time is not one of nanoseconds.
         let decimal = b"100 0 8 8 1\n200.5 0 16 8 0\n".to_vec();
@@ -278,7 +309,7 @@ mod tests {
             assert_eq!(fitting_names(text.as_bytes()), fitting, "{text}");
             let input = || Input::from_bytes("t", text.clone().into());
             for name in either {
-                assert_eq!(detect(input(), Some(name)).unwrap().name, name);
+                assert_eq!(detect(input(), Some(name)).unwrap().0.name, name);
             }
             if let Err(error) = detect(input(), Some("trace")) {
                 assert!(error.expected.contains("(disksim, flashsim)"), "{error}");
@@ -373,7 +404,7 @@ mod tests {
             let text =
                 format!("Attaching 4 probes...\n{header}611          bash             4179        10\n");
             let input = || Input::from_bytes("t.txt", text.clone().into_bytes());
-            let format = detect(input(), None).unwrap();
+            let format = detect(input(), None).unwrap().0;
             assert_eq!(format.name, "biosnoop");
             let error = format.reader(input()).unwrap().fill(&mut Vec::new(), 10).unwrap_err();
             assert_eq!((error.line, error.column), (Some(2), Some(1)));

@@ -197,7 +197,7 @@ keys! {
 }
 
 impl Kind for Keys {
-    const SUMMARY: &'static str = "The exact request streams of the validation of DiskSim's solid-state drive model: seeds, \
+    const SUMMARY: &'static str = "The exact request streams of the validation of DiskSim's solid-state drive model. Seeds, \
         sizes (geometric, mean 1.58 pages of 4 KiB), arrivals (uniform, mean 0.5 ms) and addresses (3.6 GB) are fixed.";
     const COMMON: &'static [&'static [&'static str]] = &[&["read_fraction"]];
     const CHANGES: &'static [&'static str] = &[r#"{"access":"sequential"}"#];

@@ -56,8 +56,8 @@ pub struct PcConfig {
     #[serde(deserialize_with = "quantity::bytes")]
     pub active_bytes: u64,
     /// First sector of the partition that `partition` names: 63 on old systems, where nothing begins at a multiple of 4 KiB.
-    /// Everything else lies on a second partition, which begins at one. Requests are moved by this many sectors; those of a
-    /// region's last 63 sectors by fewer where this is no multiple of 64, as they stay in it. 0 when absent.
+    /// Everything else lies on a second partition, which begins at one. Requests are moved by this many sectors. Where
+    /// it is no multiple of 64, those of a region's last 63 sectors move by fewer, and stay in it. 0 when absent.
     ///
     /// Default: partitions of today begin at multiples of 4 KiB.
     pub partition_sector: u64,
@@ -97,13 +97,13 @@ pub struct PcConfig {
     ///
     /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub directory_files: u64,
-    /// Sizes of what the operating system reads and writes at once. 4 KiB (a page), 16 KiB (what a page fault brings
-    /// in) and 32 KiB, 60 to 38 to 3, when absent.
+    /// Sizes of what the operating system reads and writes at once. When absent: 4 KiB (a page), 16 KiB (what a page
+    /// fault brings in) and 32 KiB, 60 to 38 to 3.
     ///
     /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub system_bytes: RequestBytes,
-    /// Bytes of a directory's record, at most 4 KiB: what is written when a file was used or changed. 4 KiB, a page of the
-    /// file cache, when absent; 1 KiB without a file cache between.
+    /// Bytes of a directory's record, at most 4 KiB: what is written when a file was used or changed. When absent it
+    /// is 4 KiB, a page of the file cache, or 1 KiB without a file cache between.
     ///
     /// Default: a page of the file cache, which is what an operating system writes.
     #[serde(deserialize_with = "quantity::bytes")]
@@ -113,8 +113,8 @@ pub struct PcConfig {
     /// Default: half of the writes of a recorded desktop computer have this size, the largest.
     #[serde(deserialize_with = "quantity::bytes")]
     pub transfer_bytes: u64,
-    /// Share of copied requests that read; a copy reads what it writes, unless it comes from elsewhere or goes there. 23 of
-    /// 123 when absent: of 100 copies, 23 read what they write.
+    /// Share of copied requests that read. A copy reads what it writes, unless it comes from elsewhere or goes there. When
+    /// absent, of 100 copies 23 read what they write: 23 of 123.
     ///
     /// Default: fitted with the other shares to a recording of a desktop computer (`like-desktop`).
     pub copy_read_fraction: f64,

@@ -30,8 +30,8 @@ pub struct SqliteConfig {
     ///
     /// Default: assumed: a phone in use; 39 a second was the most that storage of 2013 did.
     pub transactions_per_second: f64,
-    /// Pages that a transaction changes, on average: of 3.4, three with a rollback journal or, in two of five, four; with a
-    /// write-ahead log by a geometric law. 2 when absent: with a rollback journal, 11 blocks are written for them.
+    /// Pages that a transaction changes, on average. With a rollback journal, 3.4 are three, or four in two of five; with a
+    /// write-ahead log they follow a geometric law. 2 when absent: a rollback journal writes 11 blocks for them.
     ///
     /// Default: 11 blocks are then written with a rollback journal, as was measured on Android.
     pub transaction_pages: f64,

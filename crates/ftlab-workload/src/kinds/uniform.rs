@@ -47,7 +47,7 @@ fn check_one_size(common: &CommonKeys) -> Result<(), ConfigError> {
 
 impl Kind for Keys {
     const SUMMARY: &'static str = "Every address is equally likely. Trims (`trim_fraction`) go to what is in use, equally \
-        likely, as in the models of trim in the literature; at first everything counts as in use, as on a drive that has \
+        likely, as in the models of trim in the literature. At first everything counts as in use, as on a drive that has \
         been filled.";
     const COMMON: &'static [&'static [&'static str]] = DRAWN;
     const CHANGES: &'static [&'static str] = &[];

@@ -246,15 +246,16 @@
     }
     if (!charts.has(spec.id)) {
       chart.getZr().on("dblclick", () => {
-        for (const other of charts.values()) {
-          if (other.spec.id === spec.id || (spec.group && other.spec.group === spec.group)) {
-            other.chart.dispatchAction({ type: "restore" });
-            other.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
-            // Going back is about the zoom: what was switched off stays off.
-            boxes(other.spec.id).forEach((box, at) => {
-              if (!box.checked) other.chart.dispatchAction({ type: "legendUnSelect", name: other.spec.series[at].id });
-            });
-          }
+        const together = [...charts.values()]
+          .filter((other) => other.spec.id === spec.id || (spec.group && other.spec.group === spec.group));
+        // Each is told to the others of its group as well, so all go back before anything is switched off again.
+        for (const other of together) other.chart.dispatchAction({ type: "restore" });
+        for (const other of together) {
+          other.chart.dispatchAction({ type: "takeGlobalCursor", key: "dataZoomSelect", dataZoomSelectActive: true });
+          // Going back is about the zoom: what was switched off stays off.
+          boxes(other.spec.id).forEach((box, at) => {
+            if (!box.checked) other.chart.dispatchAction({ type: "legendUnSelect", name: other.spec.series[at].id });
+          });
         }
       });
       if (spec.group) chart.group = spec.group;

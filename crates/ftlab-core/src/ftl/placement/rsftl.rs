@@ -154,7 +154,8 @@ impl Placement for Rsftl {
     fn pages_taken(&mut self, _: &NandArray, _: PlaneId, _: u32) {}
 
     fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
-        let Self { request, turn, slot, large_turn, order: _, group_blocks: _, small_units: _, copy_slot: _ } = self;
+        let Self { request, turn, slot, large_turn, order: _, group_blocks: _, small_units: _, copy_slot: _ } =
+            self;
         request.tape(tape)?;
         turn.tape(tape)?;
         slot.tape(tape)?;

@@ -195,7 +195,8 @@ impl Placement for Stripe {
     }
 
     fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
-        let Self { next_turn, most_free, order: _, striping: _, streams: _, copy_slot: _, slot_shift: _ } = self;
+        let Self { next_turn, most_free, order: _, striping: _, streams: _, copy_slot: _, slot_shift: _ } =
+            self;
         next_turn.tape(tape)?;
         most_free.as_mut().map_or(Ok(()), |most_free| most_free.tape(tape))
     }
