@@ -30,7 +30,13 @@ pub struct GcCounts {
     pub pages_skipped: u64,
 }
 
-taped! { GcCounts { collections, pages_copied, pages_skipped } else {} }
+taped! {
+    GcCounts {
+        collections,
+        pages_copied,
+        pages_skipped
+    } else {}
+}
 
 impl Counts for GcCounts {
     const NAME: &'static str = "gc";
