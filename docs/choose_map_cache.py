@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -17,23 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
-from scipy import stats
 
 import ftlab
+from ftlab.analysis.intervals import student
+from ftlab.papers.recordings import CLOSED_UP, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# By label: the file below the folder of recordings, and its format.
-RECORDINGS = {
-    "MySQL server": ("1and1-datacentre/linux-mysql.load.gz", "blkreplay"),
-    "source control (MSR rsrch_1)": ("msr-cambridge/rsrch_1.csv.zst", "msr"),
-    "proxy (MSR prxy_0)": ("msr-cambridge/prxy_0-sample20k.csv.zst", "msr"),
-    "virtual disk (CloudPhysics)": ("cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
-    "smartphone, starting": ("nexus5-mobile/Booting_log176.txt.zst", "biotracer"),
-    "smartphone, installing": ("nexus5-mobile/Installing_log181.txt.zst", "biotracer"),
+# Ten thousand requests are too few for a p99 of both operations.
+WITHOUT = ("Financial1, first 10,000",)
+OWN = {
+    "path": str(Path(__file__).parent.parent / "examples/recording/phone.csv.zst"),
+    "format": "csv",
+    "label": "smartphone, a minute",
+    "transform": [CLOSED_UP],
 }
-OWN = {"smartphone, a minute": ("examples/recording/phone.csv.zst", "csv")}
 # The mapping table of the drive takes 1 MiB: 1/32, 1/16 and 1/4 of it.
 MEMORY_KIB = (32, 64, 256)
 SCHEMES = {
@@ -83,21 +81,7 @@ def studies(traces: Sequence[dict[str, Any]], seeds: int, blocks: int = BLOCKS) 
 
 def recordings(folder: Path | None, requests: int) -> list[dict[str, Any]]:
     """Give the recordings that are at hand, each moved together to the chunks that it touches."""
-    root = Path(__file__).parent.parent
-    found = {label: (folder / path, form) for label, (path, form) in RECORDINGS.items()} if folder else {}
-    found = {label: each for label, each in found.items() if each[0].is_file()}
-    found = found or {label: (root / path, form) for label, (path, form) in OWN.items()}
-    return [
-        {
-            "path": str(path),
-            "format": form,
-            "label": label,
-            "volumes": "concat",
-            "requests": requests,
-            "transform": [{"step": "compact", "chunk_bytes": "64KiB"}],
-        }
-        for label, (path, form) in found.items()
-    ]
+    return [{**trace, "requests": requests} for trace in recorded(WITHOUT, folder) or [OWN]]
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -107,7 +91,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     if count == 1:
         return mean, math.nan
     spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1) / count)
-    return mean, float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * spread
+    return mean, student(count - 1, CONFIDENCE) * spread
 
 
 def told(mean: float, half: float, digits: int) -> str:
@@ -115,17 +99,17 @@ def told(mean: float, half: float, digits: int) -> str:
     return f"{mean:.{digits}f}" if math.isnan(half) else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
-def of(frame: pl.DataFrame, metric: str) -> Callable[[str, str, int], list[float]]:
+def of(frame: pl.DataFrame, metric: str) -> Callable[[str, str, int], dict[int, float]]:
     """Give a metric of a scheme under a recording with a memory, by seed. Nothing of runs with too few requests."""
     count = {READ: "host.reads", WRITE: "host.writes"}.get(metric)
     kept = frame.filter(pl.col("status") == "done")
     kept = kept if count is None else kept.filter(pl.col(count) >= LEAST)
 
-    def values(scheme: str, trace: str, kib: int) -> list[float]:
+    def values(scheme: str, trace: str, kib: int) -> dict[int, float]:
         rows = kept.filter(device=scheme, trace=trace)
         if scheme != IDEAL:
             rows = rows.filter(pl.col("map_cache.bytes") == kib << 10)
-        return [float(value) for value in rows.sort("seed")[metric].to_list()]
+        return dict(rows.select("seed", pl.col(metric).cast(float)).sort("seed").iter_rows())
 
     return values
 
@@ -143,7 +127,7 @@ def over_ideal(frame: pl.DataFrame) -> list[list[str]]:
                 for trace in traces:
                     here, ideal = values(scheme, trace, kib), values(IDEAL, trace, kib)
                     # Seeds pair: the same drive, but for its cache.
-                    pairs = [math.log(one / other) for one, other in zip(here, ideal, strict=False) if other]
+                    pairs = [math.log(here[seed] / ideal[seed]) for seed in here if ideal.get(seed)]
                     logs += [sum(pairs) / len(pairs)] if pairs else []
                 if not logs:
                     cells.append("")
@@ -163,23 +147,23 @@ def best(frame: pl.DataFrame) -> list[list[str]]:
             cells = []
             for metric, scale, digits in ((READ, 1e-3, 0), (WRITE, 1e-3, 0), (WEAR, 1, 3)):
                 values = of(frame, metric)
-                at = {scheme: [value * scale for value in values(scheme, trace, kib)] for scheme in SCHEMES}
-                at = {scheme: each for scheme, each in at.items() if each}
+                found = {scheme: values(scheme, trace, kib) for scheme in SCHEMES}
+                at = {scheme: each for scheme, each in found.items() if each}
                 if not at:
                     cells.append("")
                     continue
-                first = min(at, key=lambda scheme: sum(at[scheme]) / len(at[scheme]))
+                first = min(at, key=lambda scheme: interval([*at[scheme].values()])[0])
                 level = [scheme for scheme in at if scheme == first or not _worse(at[scheme], at[first])]
-                cells.append(f"{', '.join(level)}: {told(*interval(at[first]), digits)}")
+                cells.append(
+                    f"{', '.join(level)}: {told(*interval([scale * value for value in at[first].values()]), digits)}"
+                )
             rows.append([trace, f"{kib} KiB", *cells])
     return rows
 
 
-def _worse(one: Sequence[float], other: Sequence[float]) -> bool:
+def _worse(one: dict[int, float], other: dict[int, float]) -> bool:
     """Whether one is larger beyond what seeds make: the interval of the differences lies above 0."""
-    if len(one) != len(other):
-        return sum(one) / len(one) > sum(other) / len(other)
-    mean, half = interval([a - b for a, b in zip(one, other, strict=True)])
+    mean, half = interval([one[seed] - other[seed] for seed in one if seed in other])
     return mean > (0 if math.isnan(half) else half)
 
 
@@ -192,17 +176,16 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=Path, default=os.environ.get("FTLAB_TRACES"), help="folder of recordings")
+    parser.add_argument("--traces", type=Path, help="folder of recordings (default: as for `ftlab paper`)")
     parser.add_argument("--requests", type=int, default=100_000, help="of each recording at most (default: 100,000)")
     parser.add_argument("--seeds", type=int, default=3, help="drives for each (default: 3)")
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="of a plane (default: 120, a drive of 1 GiB)")
     parser.add_argument("--write", action="store_true", help="put the tables into the page")
     parser.add_argument("--out", help="where runs are kept (default: nowhere)")
     chosen = parser.parse_args(arguments)
-    folder = None if chosen.traces is None else Path(chosen.traces)
     with tempfile.TemporaryDirectory() as nowhere:
         store = ftlab.Store(chosen.out or nowhere)
-        described = studies(recordings(folder, chosen.requests), chosen.seeds, chosen.blocks)
+        described = studies(recordings(chosen.traces, chosen.requests), chosen.seeds, chosen.blocks)
         frame = pl.concat([ftlab.study(each, out=store) for each in described], how="diagonal_relaxed")
     for error in frame.filter(pl.col("status") == "error").select("device", "map_cache.bytes", "error").unique().rows():
         click.echo(f"not run: {error}", err=True)

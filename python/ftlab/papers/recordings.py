@@ -23,13 +23,14 @@ _FILES = {
 }
 
 
-def recorded(without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def recorded(without: tuple[str, ...] = (), folder: Path | None = None) -> list[dict[str, Any]]:
     """Give the recordings that are at hand as workloads, each moved together to the chunks of 64 KiB that it touches.
 
     Args:
         without: Names of those that are left out.
+        folder: Where they are. Default: the folder that ``FTLAB_TRACES`` names, or the one beside a clone.
     """
-    folder = Path(os.environ.get(TRACES_VARIABLE) or Path("..", "shared", "traces"))
+    folder = folder or Path(os.environ.get(TRACES_VARIABLE) or Path("..", "shared", "traces"))
     return [
         {"path": str(folder / path), "format": form, "label": label, "volumes": "concat", "transform": [CLOSED_UP]}
         for label, (path, form) in _FILES.items()
