@@ -5,7 +5,7 @@ use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::{Observer, RequestRecord};
 use ftlab_validation::settings;
 
-use super::{Clock, Scale, best, hash, timed};
+use super::{Clock, Scale, hash, in_turn, timed};
 
 /// Most that it may take, as a part of the same run without.
 const ASKED: f64 = 1.1;
@@ -49,27 +49,18 @@ pub(super) fn parts(scale: &Scale) {
         ]);
         let workload = settings(&[("requests", &(scale.requests / 4)), ("read_fraction", &0.5)]);
         let run = |wants_parts: bool| {
-            best(scale, || {
-                timed(
-                    "ideal-page",
-                    &device,
-                    "uniform",
-                    &workload,
-                    Clock::Events,
-                    |device, source, options| {
-                        let mut listener = Listener { wants_parts, ..Listener::default() };
-                        simulate(device, source, options, &RunControl::default(), &mut listener)
-                    },
-                )
+            timed("ideal-page", &device, "uniform", &workload, Clock::Events, |device, source, options| {
+                let mut listener = Listener { wants_parts, ..Listener::default() };
+                simulate(device, source, options, &RunControl::default(), &mut listener)
             })
         };
-        let ((without, plain), (with, explained)) = (run(false), run(true));
+        let ((without, plain), (_, explained), ratio) = in_turn(scale, || run(false), || run(true));
         assert_eq!(plain.summary.flash, explained.summary.flash, "parts change nothing");
         println!(
-            "(k) parts of latency, {name}: {:.1} ns a request without, {:.3} of the time with (asked for: {ASKED}), \
-             hash {:016x}",
+            "(k) parts of latency, {name}: {:.1} ns a request without, {ratio:.3} of the time with, by the median of {} rounds (asked \
+             for: {ASKED}), hash {:016x}",
             without * 1e9 / (scale.requests / 4) as f64,
-            with / without,
+            scale.rounds,
             hash(&plain),
         );
     }

@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use ftlab_core::crash::{CrashOptions, CutAt, record};
-use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
+use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_validation::{load, load_source, settings};
 
-use super::{Scale, best, commands, fnv, hash};
+use super::{Scale, commands, fnv, hash, in_turn};
 
 /// Cuts a second that are asked for, on one core.
 const CUTS: f64 = 1000.0;
@@ -61,7 +61,7 @@ pub(super) fn cuts(scale: &Scale) {
 pub(super) fn backups(scale: &Scale) {
     let requests = scale.requests / 10;
     for (clock, timing) in [("without a clock", false), ("with a clock", true)] {
-        let rate = |kind: &str| {
+        let run = |kind: &str| {
             let device = load(
                 "ideal-page",
                 &settings(&[
@@ -75,18 +75,18 @@ pub(super) fn backups(scale: &Scale) {
             );
             let source = load_source(&device, "uniform", &settings(&[("requests", &requests)]));
             let options = RunOptions { timing, ..RunOptions::default() };
-            let (seconds, outcome): (f64, RunOutcome) = best(scale, || {
-                let start = Instant::now();
-                let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ());
-                (start.elapsed().as_secs_f64(), outcome.unwrap_or_else(|error| panic!("{error}")))
-            });
-            (commands(&outcome) as f64 / seconds, hash(&outcome))
+            let start = Instant::now();
+            let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ());
+            (start.elapsed().as_secs_f64(), outcome.unwrap_or_else(|error| panic!("{error}")))
         };
-        let ((without, _), (with, hash)) = (rate("none"), rate("copy"));
+        let ((_, without), (seconds, with), ratio) = in_turn(scale, || run("none"), || run("copy"));
+        let rate = commands(&with) as f64 / commands(&without) as f64 / ratio;
         println!(
-            "(f) LSB backup, {clock}: {:.1} M commands/s, {:.2} of those without backups (asked for: {WITH_BACKUPS}), hash {hash:016x}",
-            with / 1e6,
-            with / without
+            "(f) LSB backup, {clock}: {:.1} M commands/s, {rate:.2} of those without backups by the median of {} rounds (asked \
+             for: {WITH_BACKUPS}), hash {:016x}",
+            commands(&with) as f64 / seconds / 1e6,
+            scale.rounds,
+            hash(&with)
         );
     }
 }

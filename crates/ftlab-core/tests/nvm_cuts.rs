@@ -255,6 +255,57 @@ fn a_block_is_not_erased_while_a_page_that_it_gives_up_is_on_its_way() {
     assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
 }
 
+/// What has gone to the cache holds nothing in flash, and looks like what was trimmed. The journal must not say so before the
+/// cache has it.
+#[test]
+fn a_journal_takes_nothing_for_trimmed_that_is_on_its_way_to_the_cache() {
+    let drive = json!({
+        "geometry": { "channels": 1, "ways": 2, "blocks_per_plane": 16, "pages_per_block": 12, "page_bytes": 4096 },
+        "timing": { "read_us": 25, "program_us": 200, "erase_us": 300 },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 125 },
+        "precondition": { "kind": "fill" },
+        "power": { "trim": "flush" },
+        "nvm": { "kind": "cdm", "bytes": 8192, "write_us": 2500 },
+    });
+    // The first is trimmed and written again, and pages that were never trimmed are written, when the flush writes the journal.
+    let writes = (0..6).map(|page| of(Op::Write, page));
+    let requests: Vec<Request> = [of(Op::Trim, 0)]
+        .into_iter()
+        .chain(writes)
+        .chain([of(Op::Write, 0), of(Op::Trim, 9), of(Op::Flush, 0)])
+        .collect();
+    let recording =
+        recorded(&device(drive), &requests, &CrashOptions { at: CutAt::Time, ..CrashOptions::default() });
+    let cuts = examined(&recording, 0..recording.points());
+    assert!(cuts.len() > 10 && cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+}
+
+/// A flush that writes pages back is torn. After the mount a flush writes them again, and no page counts as one that collection
+/// gave up.
+#[test]
+fn pages_whose_flush_was_torn_are_flushed_again() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 16, "pages_per_block": 8, "page_bytes": 4096,
+            "mapping_unit_bytes": 1024 },
+        "timing": { "read_us": 25, "program_us": 900, "erase_us": 1500 },
+        "cell": { "kind": "mlc", "page_order": "shadow_pairs" },
+        "lsb_backup": { "kind": "copy", "area": "slc", "read": false, "exempt_same_request": false },
+        "ftl": { "logical_pages": 142 },
+        "nvm": { "kind": "basic", "bytes": 151_552, "basic_flush": "writeback" },
+    }));
+    let write = |lba, sectors| request(0.0, Op::Write, lba, sectors);
+    let mut requests: Vec<Request> = [(22, 6), (34, 6), (130, 2), (54, 4), (16, 6), (38, 11)]
+        .map(|(lba, sectors)| write(lba, sectors))
+        .into();
+    requests.push(of(Op::Flush, 0));
+    for at in [CutAt::Command, CutAt::Time] {
+        let recording = recorded(&config, &requests, &CrashOptions { at, ..CrashOptions::default() });
+        let cuts = examined(&recording, 0..recording.points());
+        assert!(cuts.len() > 3 && cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+    }
+}
+
 /// Two units leave as one NAND page, and a clean one of them is given up. The page for the other takes a collection of the very
 /// block that has the clean one, which is copied then, and not skipped.
 #[test]
@@ -386,7 +437,9 @@ fn small_drives() -> Vec<(String, DeviceConfig)> {
                 "host": { "arrival": "closed", "queue_depth": 6, "link_mb_per_s": 0 },
                 "nvm": { "bytes": frames * 4096, "order": order, "read_us": 5, "write_us": 90, "mb_per_s": 40 },
             });
-            let drive = merged(merged(drive, cell.clone()), json!({ "nvm": cache }));
+            let trim = if at == 1 { "flush" } else { "volatile" };
+            let drive =
+                merged(merged(drive, cell.clone()), json!({ "nvm": cache, "power": { "trim": trim } }));
             all.push((format!("{order} {cache} {cell}"), smallest(&drive)));
         }
     }

@@ -60,7 +60,8 @@ impl ArrivalClock {
         let mean = self.arrivals.mean_ns;
         self.made += 1;
         let span = match self.arrivals.kind {
-            Interarrival::Asap => return 0,
+            // 0, or what it was when it was stopped.
+            Interarrival::Asap => return nearest(self.now_ns),
             Interarrival::Fixed if self.arrivals.bursts.is_none() && self.arrivals.think.is_none() => {
                 // A product, not a sum: no error builds up.
                 self.now_ns = self.made as f64 * mean;
@@ -88,6 +89,11 @@ impl ArrivalClock {
             self.now_ns += pause_ns;
         }
         nearest(self.now_ns)
+    }
+
+    /// Nobody asks any more: every request arrives with the last one.
+    fn stop(&mut self) {
+        self.arrivals.kind = Interarrival::Asap;
     }
 }
 
@@ -449,7 +455,7 @@ impl RequestSource for Generator {
     }
 
     fn ignore_arrivals(&mut self) {
-        self.clock.arrivals.kind = Interarrival::Asap;
+        self.clock.stop();
     }
 
     fn total_requests(&self) -> Option<u64> {

@@ -178,6 +178,24 @@ fn who_needs_no_arrivals_gets_the_same_requests() {
     assert!(unmade > 10, "{unmade} runs have made no arrivals");
 }
 
+/// A thread has made some with their arrivals when nobody wants them any more.
+#[test]
+fn arrivals_stay_in_order_when_nobody_asks_any_more() {
+    for keys in [r#"{"interarrival":"poisson"}"#, r#"{"interarrival":"fixed"}"#, "{}"] {
+        for kind in tried() {
+            let config = with(&kind, &[&object(keys), &object(r#"{"requests":30000}"#)]);
+            let Ok(factory) = config.factory(CAPACITY, None, None) else { continue };
+            let mut source = factory.open(0).unwrap();
+            let mut requests = Vec::new();
+            source.fill(&mut requests, 1000).unwrap();
+            source.ignore_arrivals();
+            while source.fill(&mut requests, 1000).unwrap() > 0 {}
+            let times = requests.iter().map(|request| request.arrival_ns);
+            assert!(times.is_sorted(), "{} {keys}", kind.name);
+        }
+    }
+}
+
 #[test]
 fn a_key_of_another_kind_is_refused_with_the_kinds_that_have_it() {
     for kind in tried() {

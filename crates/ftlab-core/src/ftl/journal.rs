@@ -59,7 +59,8 @@ pub struct Journal<T> {
     has_trims: bool,
     /// When all that was trimmed and written, or written again meanwhile, is durable; `None` where that has passed.
     settled: Option<T>,
-    /// When all that was written is durable; `None` where that has passed.
+    /// When all that was written is durable, and what was said of units that a cache above holds may be said; `None` where that
+    /// has passed.
     last: Option<T>,
     page: Vec<u32>,
     counts: JournalCounts,
@@ -132,6 +133,12 @@ impl<T: Ticket> Journal<T> {
         if let Some(block) = block {
             self.marked[block.index() / 64] |= 1 << (block.0 % 64);
         }
+    }
+
+    /// A unit holds nothing here because a cache above has its only data, which are durable from `since` on. To a mount, a page
+    /// that is written before would say that it was trimmed.
+    pub fn wait_for_cache<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, since: T) {
+        self.last = Some(self.last.map_or(since, |last| flash.port.join(last, since)));
     }
 
     /// Whether anything was trimmed since the last flush.

@@ -95,8 +95,8 @@ pub trait RequestSource: Send {
         self.fill(out, max)
     }
 
-    /// Nobody will ask when requests arrive: their times may be anything. Called before the first request is
-    /// read.
+    /// Nobody will ask when requests arrive: from now on, their times need not grow. They stay in order, because some may have
+    /// been made already.
     fn ignore_arrivals(&mut self) {}
 
     /// How many requests will come in all, when that is known beforehand.

@@ -109,7 +109,8 @@ pub struct CdmKeys {
     /// Default: in the drive, as in the paper's measurements; it only discusses the host.
     #[serde(default)]
     pub place: CachePlace,
-    /// With `place = "host"`: how long a message of a change of state holds the link, in microseconds.
+    /// With `place = "host"`: how long a message of a change of state takes, in microseconds. Messages go one after the other,
+    /// beside the data that cross the link.
     ///
     /// Default: no time of its own, as none is published: only the order of messages counts then.
     #[serde(default, deserialize_with = "quantity::micros")]

@@ -49,6 +49,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         let Some(ppn) = self.table.lookup(lpn) else { return Ok(()) };
         flash.hold_until(ppn, since);
+        if let Some(journal) = &mut self.journal {
+            journal.wait_for_cache(flash, since);
+        }
         self.blocks.invalidate(flash, ppn)?;
         self.table.forget(&self.geometry, lpn, ppn);
         Ok(())
@@ -93,6 +96,12 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 self.counters.gc.pages_copied -= 1;
             }
             result = result.and(flash.invalidate(ppn).map(|_| ()));
+        }
+        if let Some(journal) = self.journal.as_mut().filter(|_| kept < count) {
+            // Their frames may still be on their way.
+            let filled = flash.guard_of(victim);
+            let since = flash.port.join(filled, confirmed);
+            journal.wait_for_cache(flash, since);
         }
         survivors.truncate(kept);
         self.removable = Some(removable);

@@ -195,8 +195,8 @@ impl<T: Ticket> Nvm<T> {
                 clean.push(held.lpn);
                 continue;
             }
-            // What came from flash, and is not there any more.
-            self.by_collector.put(frame.0, held.age.changes == 0);
+            // What came from flash, and was given up there.
+            self.by_collector.put(frame.0, self.cooperates && held.age.changes == 0);
             if self.cooperates && in_flash.is_some() {
                 below.drop_copy(flash, held.lpn, flash.port.ready())?;
             }
