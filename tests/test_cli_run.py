@@ -19,6 +19,13 @@ from ftlab import _native
 WORK = ("--workload", "uniform", "--requests", "5000")
 
 
+def test_requests_that_a_thread_makes_need_no_clock() -> None:
+    """From 262,144 requests on they are made ahead of the drive, some of them before it says that it has no clock."""
+    ran = run_small("--workload", "uniform", "--requests", "270000", "--no-timing", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.json["host"]["completed"] == 270_000
+
+
 def test_json_alone_on_standard_output() -> None:
     ran = run_small(*WORK, "--json")
     assert (ran.status, ran.err) == (0, "")

@@ -312,6 +312,6 @@ pub struct MemorySummary {
     /// Tables of flash and translation layer.
     pub table_bytes: u64,
     /// The same for each physical mapping unit; for each logical one with `model = "mapping_cache"`. At most 12 bytes
-    /// without a mapping cache, 20 to 60 more with a large one.
+    /// without caches, and 20 to 60 more with a large mapping cache. Frames of a buffer or a non-volatile cache come on top.
     pub bytes_per_page: f64,
 }

@@ -53,7 +53,7 @@ pub struct CacheKeys {
     /// Default: no size is right for every drive, so it has to be said.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bytes: u64,
-    /// Which page leaves next: an order of write buffers whose victims are pages and which keeps what is read.
+    /// Which page leaves next: `lru`, `cflru` or `lru_wsr`, the orders of write buffers that take pages and keep what is read.
     ///
     /// Default: LRU, as in the paper.
     pub order: BufferKind,
