@@ -2,23 +2,32 @@
 
 `python benches/characterize.py population 7000 60` judges 60 drives; `noise 0.01 7000 100` the six parameters of the
 paper. Both print a line of JSON for each seed as it ends, and counts at the end.
+
+`python benches/characterize.py search page_bytes --seed 1 --state out/search` searches a scenario for a parameter, and
+holds it against the hand-made ones on drives that the search never saw. It goes on where it was interrupted.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
 from collections import Counter, defaultdict
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import Device
+from ftlab._progress import progress_bar
 from ftlab.characterize import Flow, Noise, NoiseLevel, SimulatedTarget
+from ftlab.characterize.automatic import Comparison, Search, Settings, compare
+from ftlab.characterize.automatic.files import text
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.population import judge
 from ftlab.characterize.scenario import PARAMETERS
 from ftlab.characterize.truth import is_right, truths
+from ftlab.errors import FtlabError
 from ftlab.papers.characterization import SIX
 
 if TYPE_CHECKING:
@@ -87,9 +96,66 @@ def noise_summary(lines: list[dict[str, Any]]) -> None:
         print(f"{name}: {dict(counts)}, {near} near enough, {holds} hold the truth")
 
 
+def options(words: list[str]) -> argparse.Namespace:
+    """What a search is asked for."""
+    parser = argparse.ArgumentParser(prog="characterize.py search", description=search.__doc__)
+    usual = Settings("page_bytes")
+    parser.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
+    parser.add_argument("--seed", type=int, default=usual.seed, help="seed of drives and choices")
+    parser.add_argument("--train", type=int, default=usual.train, help="drives to search on")
+    parser.add_argument("--held-out", type=int, default=30, help="drives to judge on")
+    parser.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
+    parser.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
+    parser.add_argument("--state", type=Path, metavar="DIR", help="keep what is known there, and go on from it")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the scenario and its figures there")
+    asked = parser.parse_args(words)
+    if asked.held_out <= 0:
+        parser.error(f"--held-out {asked.held_out}: expected a whole number from 1")
+    return asked
+
+
+def table(comparison: Comparison) -> None:
+    """The comparison, a line for each scenario."""
+    print("| scenario | right | wrong | unknown | requests | device time (ms) | written (MiB) | parameters |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in comparison.rows:
+        each = row.document()
+        cells = [each[key] for key in ("right", "wrong", "unknown")]
+        cells += [f"{each['requests']:,}", f"{each['target_ms']:,.1f}", f"{each['written_mib']:,.1f}", row.finds]
+        print(f"| {row.name} | {' | '.join(map(str, cells))} |")
+
+
+def search(words: list[str]) -> int:
+    """Search a scenario for a parameter, and judge it on drives that the search never saw."""
+    asked = options(words)
+    try:
+        settings = Settings(asked.parameter, asked.seed, asked.train, asked.candidates, asked.rounds)
+        with progress_bar(f"search {settings.parameter}", "recipes") as tell:
+            winner = Search(settings, asked.state, tell).run()
+        with progress_bar(f"judge {settings.parameter}", "drives") as tell:
+            comparison = compare(
+                winner.recipe, seed=asked.seed, held_out=asked.held_out, folder=asked.state, watch=tell
+            )
+    except FtlabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on" if asked.state else "interrupted", file=sys.stderr)
+        return 130
+    written = text(settings, winner, comparison)
+    if asked.out is not None:
+        asked.out.write_text(written, encoding="utf-8")
+    print(written)
+    table(comparison)
+    print("better than the hand-made ones" if comparison.beats else "not better than the hand-made ones")
+    return 0
+
+
 def main() -> None:
     """Judge the seeds that the command line names."""
     what, *numbers = sys.argv[1:]
+    if what == "search":
+        sys.exit(search(numbers))
     work: Callable[[int], dict[str, Any]]
     if what == "noise":
         sigma, first, count = float(numbers[0]), int(numbers[1]), int(numbers[2])

@@ -172,7 +172,7 @@ def _agree(parameter: Parameter, one: Interval | str, other: Interval | str) -> 
     return one.meets(other) or abs(one.value - other.value) <= max(room, parameter.floor)
 
 
-def _judged(parameter: Parameter, said: list[tuple[Scenario, Estimate]], why_not: Mapping[str, str]) -> Finding:
+def judged(parameter: Parameter, said: list[tuple[Scenario, Estimate]], why_not: Mapping[str, str]) -> Finding:
     """The finding that estimates make together."""
     usable = [
         (scenario, each)
@@ -337,7 +337,7 @@ class Flow:
         why = self._why_not[parameter.name]
         if not said and not why and self.result.ended:
             why = {"plan": self.result.ended}
-        return _judged(parameter, said, why)
+        return judged(parameter, said, why)
 
     def _bench(self, scenario: Scenario, attempt: int) -> Bench:
         """A bench in the state from which every scenario begins."""

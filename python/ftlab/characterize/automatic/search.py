@@ -1,0 +1,304 @@
+"""The search: random recipes, then differential evolution around the best; the cheapest that is right wins."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ftlab.characterize.automatic.drives import (
+    Cost,
+    Drive,
+    Start,
+    Verdict,
+    drawn,
+    fingerprint,
+    hand_made,
+    referenced,
+    training_seed,
+    twin,
+)
+from ftlab.characterize.automatic.genes import ALLELES, Genome
+from ftlab.characterize.automatic.grammar import Recipe, unit_of
+from ftlab.characterize.automatic.interpret import scenario_of
+from ftlab.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+# Drives after which a recipe that was right on none is given up, and the share of wrong ones at which any is.
+_FIRST, _TOO_WRONG = 3, 0.15
+# A wrong value is as bad as that many missing ones.
+_WRONG = 3
+# What differing twins and what cost weigh in the score of the optimiser: both less than one drive.
+_SEPARABLE, _CHEAP = 0.05, 0.008
+# Twins of as many drives, and a share of drives on which a value must be known to be built on.
+_TWINS, _KNOWN = 4, 0.8
+_POPULATION, _RECOMBINED, _MUTATED = 24, 0.25, (0.3, 0.9)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a search is: the same settings give the same winner.
+
+    Attributes:
+        parameter: What is searched for.
+        seed: Seed of drives and of choices.
+        train: Drives to search on.
+        candidates: Recipes that are drawn at random.
+        rounds: Generations of the refinement.
+    """
+
+    parameter: str
+    seed: int = 1
+    train: int = 12
+    candidates: int = 800
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        """Check.
+
+        Raises:
+            ConfigError: The parameter is none that can be searched for, or a number is too small.
+        """
+        unit_of(self.parameter)
+        if not hand_made(self.parameter):
+            raise ConfigError(f"parameter = {self.parameter!r}: expected one that a scenario of the plan finds")
+        for name, least in (("seed", 0), ("train", 1), ("candidates", 1), ("rounds", 0)):
+            found = getattr(self, name)
+            if found < least:
+                raise ConfigError(f"{name} = {found}: expected a whole number from {least}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a recipe did on training drives.
+
+    Attributes:
+        recipe: The recipe.
+        verdicts: One for each drive, until it was given up.
+        separated: Twins that it told apart.
+        drives: Drives and pairs of twins that there are.
+    """
+
+    recipe: Recipe
+    verdicts: tuple[Verdict, ...]
+    separated: int
+    drives: tuple[int, int]
+
+    def count(self, word: str) -> int:
+        """How many verdicts are as the word says."""
+        return sum(each.word == word for each in self.verdicts)
+
+    @property
+    def accuracy(self) -> float:
+        """Right ones less three times the wrong ones, as a share of all drives."""
+        return (self.count("right") - _WRONG * self.count("wrong")) / self.drives[0]
+
+    @property
+    def cost(self) -> Cost:
+        """What it took on an average drive."""
+        total = sum((each.cost for each in self.verdicts), Cost())
+        count = max(1, len(self.verdicts))
+        return Cost(total.requests // count, total.target_ns / count, total.written_bytes // count)
+
+    @property
+    def score(self) -> float:
+        """What the optimiser makes as small as it can."""
+        apart = self.separated / max(1, self.drives[1])
+        return -self.accuracy - _SEPARABLE * apart + _CHEAP * math.log10(1 + self.cost.target_ns)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The order of winners: by accuracy, by twins that are told apart, then the cheapest."""
+        cost = self.cost
+        return (-self.accuracy, -self.separated, cost.target_ns, cost.requests, json.dumps(self.recipe.document()))
+
+
+@dataclass
+class Search:
+    """A search under way.
+
+    Attributes:
+        settings: What it is.
+        folder: Where references and the state are kept; ``None``: nowhere.
+        watch: Called with what goes on, the share that is done, and the number of recipes.
+        results: What every recipe did, by its text.
+    """
+
+    settings: Settings
+    folder: Path | None = None
+    watch: Callable[[str, float | None, int], None] | None = None
+    results: dict[str, Result] = field(default_factory=dict)
+
+    def _tell(self, what: str, share: float | None) -> None:
+        if self.watch is not None:
+            self.watch(what, share, len(self.results))
+
+    def _prepare(self) -> None:
+        """Draw drives and twins, and learn what the flow knows of them before it looks for the parameter."""
+        settings = self.settings
+        first = hand_made(settings.parameter)[0].name
+        self._drives: list[tuple[Drive, Start]] = []
+        number = 0
+        # Drives of which the parameter has no truth are no drives to learn it on.
+        while len(self._drives) < settings.train:
+            self._tell("drives", len(self._drives) / settings.train)
+            (drive,) = drawn([training_seed(settings.seed, number)])
+            number += 1
+            if settings.parameter in drive.true:
+                start = Start.of(referenced(drive, self.folder), settings.parameter)
+                self._drives.append((drive, start))
+        self._twins: list[tuple[int, Drive, Start]] = []
+        for place, (drive, start) in enumerate(self._drives):
+            other = twin(drive, settings.parameter) if len(self._twins) < _TWINS else None
+            if other is not None:
+                own = Start.of(other.reference(until=first), settings.parameter, start.patience_ns)
+                self._twins.append((place, other, own))
+        counts: dict[str, int] = {}
+        for _, start in self._drives:
+            for name in start.known:
+                counts[name] = counts.get(name, 0) + 1
+        enough = _KNOWN * settings.train
+        self._genome = Genome(settings.parameter, {name for name, count in counts.items() if count >= enough})
+
+    def evaluate(self, recipe: Recipe) -> Result:
+        """What a recipe does on the training drives; one that is hopeless is given up early."""
+        key = json.dumps(recipe.document())
+        if key in self.results:
+            return self.results[key]
+        verdicts: list[Verdict] = []
+        size = (len(self._drives), len(self._twins))
+        scenario = scenario_of(recipe)
+        for drive, start in self._drives:
+            verdicts.append(drive.judge(scenario, start))
+            words = [verdict.word for verdict in verdicts]
+            if words.count("wrong") > _TOO_WRONG * size[0] or (len(words) >= _FIRST and "right" not in words):
+                break
+        separated = 0
+        if len(verdicts) == size[0]:
+            for place, other, start in self._twins:
+                one, two = verdicts[place], other.judge(scenario, start)
+                separated += one.value is not None and two.value is not None and one.value != two.value
+        result = Result(recipe, tuple(verdicts), separated, size)
+        self.results[key] = result
+        self._keep(key, result)
+        return result
+
+    # The state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _path(self) -> Path | None:
+        settings = self.settings
+        name = f"{settings.parameter}-{settings.seed}.jsonl"
+        return None if self.folder is None else self.folder / name
+
+    def _keep(self, key: str, result: Result) -> None:
+        if self._path is not None:
+            row = [key, [each.document() for each in result.verdicts], result.separated]
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+    def _identity(self) -> dict[str, Any]:
+        return asdict(self.settings) | {"sources": fingerprint(whole=True)}
+
+    def _resume(self) -> None:
+        """Take what an earlier search with the same settings has evaluated; the optimiser goes the same way again.
+
+        Raises:
+            ConfigError: The file is of another search, or none.
+        """
+        path = self._path
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file():
+            path.write_text(json.dumps(self._identity()) + "\n", encoding="utf-8")
+            return
+        lines = path.read_bytes().split(b"\n")
+        try:
+            head = json.loads(lines[0])
+        except ValueError:
+            raise ConfigError(f"{path}: expected the state of a search; delete it to begin anew") from None
+        if head != self._identity():
+            theirs = ", ".join(f"{key} {value}" for key, value in head.items())
+            ours = ", ".join(f"{key} {value}" for key, value in self._identity().items())
+            raise ConfigError(f"{path}: found the state of {theirs}; expected {ours}; delete it to begin anew")
+        # What was being written when it ended has no end of line.
+        whole = lines[1:-1]
+        size = (len(self._drives), len(self._twins))
+        for line in whole:
+            key, rows, separated = json.loads(line)
+            recipe = Recipe.from_document(json.loads(key))
+            self.results[key] = Result(recipe, tuple(Verdict.of(row) for row in rows), int(separated), size)
+        path.write_bytes(b"\n".join([lines[0], *whole, b""]))
+
+    # The optimiser --------------------------------------------------------------------------------------------------
+
+    def run(self) -> Result:
+        """Search; gives the winner.
+
+        Raises:
+            ConfigError: The state is of another search.
+            KeyboardInterrupt: Ctrl-C; what was evaluated is in the state.
+        """
+        from scipy import optimize
+
+        self._prepare()
+        self._resume()
+        settings = self.settings
+        random = np.random.default_rng([settings.seed, *settings.parameter.encode()])
+        genome, count = self._genome, len(self._genome.names)
+        pool = random.integers(ALLELES, size=(settings.candidates, count))
+        pool = pool[self._usable(pool)]
+        done = 0
+        # Rounds of the refinement cost more than random recipes, most of which are given up early.
+        total = settings.candidates + _POPULATION * (settings.rounds + 1)
+        scores = np.empty(len(pool))
+        for place, genes in enumerate(pool):
+            scores[place] = self.evaluate(genome.recipe(genes)).score
+            self._tell("random recipes", place / total)
+        if settings.rounds:
+            best = pool[np.argsort(scores, kind="stable")[: max(5, _POPULATION)]]
+
+            def score(genes: Sequence[float]) -> float:
+                nonlocal done
+                done += 1
+                self._tell("refinement", min(1.0, (settings.candidates + done) / total))
+                recipe = self._recipe(np.asarray(genes))
+                return math.inf if recipe is None else self.evaluate(recipe).score
+
+            optimize.differential_evolution(
+                score,
+                [(0, ALLELES - 1)] * count,
+                strategy="best1bin",
+                init=best.astype(float),
+                maxiter=settings.rounds,
+                mutation=_MUTATED,
+                recombination=_RECOMBINED,
+                integrality=np.ones(count, dtype=bool),
+                polish=False,
+                tol=0,
+                rng=random,
+            )
+        return min(self.results.values(), key=lambda result: result.rank)
+
+    def _recipe(self, genes: np.ndarray[Any, Any]) -> Recipe | None:
+        try:
+            return self._genome.recipe([round(gene) for gene in genes])
+        except ConfigError:
+            return None
+
+    def _usable(self, pool: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Which genes make a recipe."""
+        usable = np.array([self._recipe(genes) is not None for genes in pool], dtype=bool)
+        if np.count_nonzero(usable) < 1:
+            raise ConfigError("candidates: none of them is a scenario; expected more of them")
+        return usable
+
+
+__all__ = ["Result", "Search", "Settings"]
