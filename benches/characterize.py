@@ -103,7 +103,7 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
     parser.add_argument("--seed", type=int, default=usual.seed, help="seed of drives and choices")
     parser.add_argument("--train", type=int, default=usual.train, help="drives to search on")
-    parser.add_argument("--held-out", type=int, default=30, help="drives to judge on")
+    parser.add_argument("--held-out", type=int, default=24, help="drives to judge on")
     parser.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
     parser.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
     parser.add_argument("--state", type=Path, metavar="DIR", help="keep what is known there, and go on from it")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ftlab.characterize.scenario import Scenario
     from ftlab.characterize.target import Target
 
+# How the names of scenarios begin that a search has found.
+AUTOMATIC = "automatic-"
 # Seeds of one search are apart from those of any other.
 _STRIDE = 1_000_000
 # A scenario that takes this many times as long as the hand-made ones is of no use.
@@ -103,9 +105,10 @@ def _value(finding: Finding) -> float | str | None:
     return finding.value.value if isinstance(finding.value, Interval) else finding.value
 
 
-def hand_made(parameter: str) -> tuple[Scenario, ...]:
-    """The scenarios of the plan that speak of a parameter."""
-    return tuple(each for each in SCENARIOS if parameter in each.finds and not each.name.startswith("automatic"))
+def hand_made(parameter: str = "") -> tuple[Scenario, ...]:
+    """The scenarios of the plan that a search has not found: all, or those that speak of a parameter."""
+    made = tuple(each for each in SCENARIOS if not each.name.startswith(AUTOMATIC))
+    return tuple(each for each in made if not parameter or parameter in each.finds)
 
 
 class _Recorded(Flow):
@@ -184,10 +187,9 @@ class Start:
     patience_ns: float
 
     @classmethod
-    def of(cls, reference: Reference, parameter: str, patience_ns: float | None = None) -> Start:
-        """Where the first hand-made scenario of a parameter begins."""
-        if patience_ns is None:
-            patience_ns = max(_LEAST_NS, _PATIENCE * reference.verdicts[parameter][""].cost.target_ns)
+    def of(cls, reference: Reference, parameter: str) -> Start:
+        """Where the first hand-made scenario of a parameter began."""
+        patience_ns = max(_LEAST_NS, _PATIENCE * reference.verdicts[parameter][""].cost.target_ns)
         return cls(reference.before[hand_made(parameter)[0].name], reference.clock_ns, patience_ns)
 
 
@@ -215,20 +217,20 @@ class Drive:
         copy = self.base.fork()
         return Noise(copy, self.drawn.noise) if self.drawn.noise.sigma else copy
 
-    def reference(self, until: str = "") -> Reference:
-        """Work off the hand-made plan, or what of it comes before a scenario."""
-        names = [scenario.name for scenario in SCENARIOS]
-        plan = SCENARIOS[: names.index(until)] if until else SCENARIOS
-        plan = tuple(each for each in plan if not each.name.startswith("automatic"))
+    def reference(self, plan: tuple[Scenario, ...] | None = None) -> Reference:
+        """Work off the hand-made plan, or its beginning."""
+        plan = hand_made() if plan is None else plan
         flow = _Recorded(self.target(), seed=self.drawn.seed, scenarios=plan)
         result = flow.run()
-        if until:
-            return Reference({until: result.known}, {}, flow.account.clock_ns)
+        # For a scenario that is not in it, all of it was before.
+        before = flow.before | {"": result.known}
         verdicts: dict[str, dict[str, Verdict]] = {}
         for parameter, truth in self.true.items():
             said: dict[str, Verdict] = {}
             together = Cost()
-            for scenario in hand_made(parameter):
+            for scenario in plan:
+                if parameter not in scenario.finds:
+                    continue
                 own = [(scenario, e) for e in result.estimates.get(scenario.name, []) if e.parameter == parameter]
                 finding = judged(PARAMETERS[parameter], own, {})
                 cost = flow.costs[scenario.name]
@@ -237,7 +239,14 @@ class Drive:
             finding = result.findings[parameter]
             said[""] = Verdict(_word(finding, truth), _value(finding), together)
             verdicts[parameter] = said
-        return Reference(flow.before, verdicts, flow.account.clock_ns)
+        return Reference(before, verdicts, flow.account.clock_ns)
+
+    def start(self, parameter: str, patience_ns: float) -> Start:
+        """Where the first hand-made scenario of a parameter begins, without working off what comes after it."""
+        plan = hand_made()
+        first = plan.index(hand_made(parameter)[0])
+        reference = self.reference(plan[:first])
+        return Start(reference.before[""], reference.clock_ns, patience_ns)
 
     def judge(self, scenario: Scenario, start: Start) -> Verdict:
         """What a scenario says of its parameter, beginning with what is known."""
@@ -269,10 +278,20 @@ def fingerprint(*, whole: bool = False) -> str:
     return digest.hexdigest()[:16]
 
 
+def _file(drive: Drive, folder: Path) -> Path:
+    return folder / f"drive-{drive.drawn.seed}.json"
+
+
+def keep(drive: Drive, reference: Reference, folder: Path) -> None:
+    """Keep what the plan says of a drive in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"plan": fingerprint()} | reference.document())
+    outputs.write_whole(_file(drive, folder), text.encode())
+
+
 def referenced(drive: Drive, folder: Path | None) -> Reference:
-    """The reference of a drive, kept in a folder, as it takes seconds."""
-    path = None if folder is None else folder / f"drive-{drive.drawn.seed}.json"
-    if path is not None and path.is_file():
+    """What the plan says of a drive, which takes seconds unless a folder has it."""
+    if folder is not None and (path := _file(drive, folder)).is_file():
         try:
             kept = json.loads(path.read_bytes())
             if kept["plan"] == fingerprint():
@@ -280,10 +299,8 @@ def referenced(drive: Drive, folder: Path | None) -> Reference:
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{path}: {error!r}: expected a reference; delete it to make it anew") from error
     made = drive.reference()
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"plan": fingerprint()} | made.document())
-        outputs.write_whole(path, text.encode())
+    if folder is not None:
+        keep(drive, made, folder)
     return made
 
 

@@ -79,7 +79,8 @@ class Read:
     confidence: float = 1.0
 
 
-def _exact(value: float) -> Read:
+def exact(value: float) -> Read:
+    """A value that is one of separate ones."""
     return Read(Interval(value, value, value), _SURE)
 
 
@@ -107,7 +108,7 @@ def _folds(series: Series, design: Callable[[Array, int], Array]) -> Read:
     found, _, margin = detect.best(clear, places)
     if margin < BIC_MARGIN:
         raise UndecidedError("no period over size is clearly better than the next", repetitions=_AGAIN)
-    return _exact(found)
+    return exact(found)
 
 
 def _steps(series: Series) -> Read:
@@ -118,8 +119,13 @@ def _dips(series: Series) -> Read:
     return _folds(series, lambda sizes, g: (sizes % g != 0).astype(float))
 
 
-def _edge(series: Series) -> tuple[float, float]:
-    """The last point before the level changes, and the first one behind it."""
+def middle_of(series: Series) -> float:
+    """The latency between the levels before and behind a jump; both must be clear of it.
+
+    Raises:
+        NoJumpError: There is none.
+        UndecidedError: Levels are mixed.
+    """
     sizes, medians = series.medians
     if sizes.size <= 1:
         raise UndecidedError("one point has no neighbour")
@@ -130,18 +136,30 @@ def _edge(series: Series) -> tuple[float, float]:
         raise NoJumpError
     middle = math.sqrt(low * high) if low > 0 else high / 2
     upward = float(np.median(behind)) == high
-    wrong = (before > middle) == upward, (behind < middle) == upward
-    if any(bool(each.any()) for each in wrong):
+    if bool(np.any((before > middle) == upward) or np.any((behind < middle) == upward)):
         raise UndecidedError("levels before and behind the jump are mixed", repetitions=_AGAIN)
-    return float(sizes[at - 1]), float(sizes[at])
+    return middle
+
+
+def edge(series: Series, middle: float) -> tuple[float, float]:
+    """The last point before latencies cross a middle, and the first one behind it.
+
+    Raises:
+        UndecidedError: They do not.
+    """
+    sizes, medians = series.medians
+    other = np.flatnonzero((medians > middle) != (medians[0] > middle))
+    if not other.size:
+        raise UndecidedError("the jump is not where it was", repetitions=_AGAIN)
+    return float(sizes[other[0] - 1]), float(sizes[other[0]])
 
 
 def _last_before(series: Series) -> Read:
-    return _exact(_edge(series)[0])
+    return exact(edge(series, middle_of(series))[0])
 
 
 def _first_after(series: Series) -> Read:
-    return _exact(_edge(series)[1])
+    return exact(edge(series, middle_of(series))[1])
 
 
 def _rhythm(series: Series) -> tuple[float, Interval]:
@@ -161,7 +179,7 @@ def _of_rhythm(series: Series) -> Read:
     period = _rhythm(series)[0] * series.step_bytes / 512
     if not period or period != int(period):
         raise UndecidedError("a period is no whole number of sectors")
-    return _exact(period)
+    return exact(period)
 
 
 def _height(series: Series) -> Read:
@@ -232,16 +250,16 @@ def _two(series: Series) -> tuple[int, int]:
 
 
 def _fine(series: Series) -> Read:
-    return _exact(_two(series)[0])
+    return exact(_two(series)[0])
 
 
 def _coarse(series: Series) -> Read:
-    return _exact(_periods(series)[1])
+    return exact(_periods(series)[1])
 
 
 def _ratio(series: Series) -> Read:
     fine, coarse = _two(series)
-    return _exact(coarse // fine)
+    return exact(coarse // fine)
 
 
 READERS: Mapping[str, Callable[[Series], Read]] = {

@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ftlab.characterize.automatic.drives import AUTOMATIC
 from ftlab.characterize.automatic.grammar import Recipe
 from ftlab.errors import ConfigError
 
@@ -37,7 +38,7 @@ class Found:
     @property
     def name(self) -> str:
         """What reports call it."""
-        return f"automatic-{self.recipe.parameter.replace('_', '-')}"
+        return f"{AUTOMATIC}{self.recipe.parameter.replace('_', '-')}"
 
 
 def text(settings: Settings, winner: Result, comparison: Comparison) -> str:

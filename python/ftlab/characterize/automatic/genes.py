@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from ftlab.characterize.automatic.grammar import (
     ESTIMATORS,
     OTHERWISE,
-    POINTS,
     TIMED,
     TIMES,
     UNITS,
@@ -22,10 +21,11 @@ if TYPE_CHECKING:
 
 # A gene is below it; many numbers of options divide it.
 ALLELES = 60
+# What is there more than once is drawn more often.
 _OPS = (
-    ("read",),
-    ("write",),
-    ("write", "flush"),
+    *(("read",),) * 4,
+    *(("write",),) * 2,
+    *(("write", "flush"),) * 3,
     ("trim", "write"),
     ("trim", "write", "flush"),
     ("write", "read"),
@@ -40,7 +40,7 @@ _STRIDES = (
     *(Amount(count, "kib") for count in (4, 16, 64, 256)),
     *(Amount(count, "mib") for count in (1, 4)),
 )
-_OFFSETS = (Amount(0, "sector"), Amount(1, "sector"), Amount(1, "page"), Amount(3, "page"), Amount(1, "mib"))
+_OFFSETS = (*(Amount(0, "sector"),) * 4, Amount(1, "sector"), Amount(1, "page"), Amount(3, "page"), Amount(1, "mib"))
 _LENGTHS = (
     *(Amount(count, "sector") for count in (1, 2, 4, 8, 16, 32)),
     Amount(1, "page"),
@@ -56,7 +56,7 @@ _SWEEP_UNITS = (
     Amount(1, "mib"),
 )
 _LINEAR = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 512, 2048)
-_POWERS = tuple(1 << power for power in range(1, 17))
+_POWERS = tuple(1 << power for power in range(3, 17))
 _STEPS_ALONE = (9, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _STEPS_SWEPT = (1, 3, 5, 9, 15, 24, 32, 48, 64)
 _GAPS_US = (0, 100, 1000, 10_000, 100_000)
@@ -64,6 +64,23 @@ _GAPS_US = (0, 100, 1000, 10_000, 100_000)
 
 def _most(chosen: Mapping[str, Any]) -> Sequence[int]:
     return _POWERS if chosen["points"] == "powers" else _LINEAR
+
+
+def _sweeps(chosen: Mapping[str, Any]) -> Sequence[str]:
+    """Steps and dips are of sizes more often than of distances."""
+    return ("size", "size", "size", "distance") if chosen["estimator"] in {"steps", "dips"} else _of(chosen)
+
+
+def _of(chosen: Mapping[str, Any]) -> Sequence[str]:
+    return ESTIMATORS[chosen["estimator"]][1]
+
+
+def _points(chosen: Mapping[str, Any]) -> Sequence[str]:
+    """Lines and periods need neighbours, differences two points, and jumps may be far away."""
+    wide = ("linear", "powers", "zoom")
+    return {"rise": ("edges",), "slope": ("linear", "powers", "edges"), "first_after": wide, "last_before": wide}.get(
+        chosen["estimator"], ("linear",)
+    )
 
 
 def _steps(chosen: Mapping[str, Any]) -> Sequence[int]:
@@ -100,12 +117,12 @@ class Genome:
 
         self._options: dict[str, Callable[[Mapping[str, Any]], Sequence[Any]]] = {
             "estimator": lambda _: estimators,
-            "sweep": lambda chosen: ESTIMATORS[chosen["estimator"]][1],
+            "sweep": _sweeps,
             "ops": lambda chosen: _OPS if chosen["sweep"] == "none" else _SWEPT,
             "warm_up": lambda _: WARM_UPS,
             "address": lambda _: ("fixed", "sequential", "stride", "random"),
             "unit": lambda _: lengths(_SWEEP_UNITS),
-            "points": lambda _: POINTS,
+            "points": _points,
             "most": _most,
             "depth": _depths,
             "size": lambda _: lengths(_LENGTHS),
@@ -116,7 +133,7 @@ class Genome:
             "steps": _steps,
             "timed": lambda chosen: TIMED if chosen["depth"] > 1 or len(chosen["ops"]) > 1 else ("sum",),
             "threshold": lambda _: (2, 5, 10, 20, 40),
-            "otherwise": lambda _: otherwise,
+            "otherwise": lambda _: (*otherwise[:1] * 3, *otherwise),
         }
         self.names = (*self._options, *(f"less {each}" for each in self._times))
 

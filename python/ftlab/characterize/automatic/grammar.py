@@ -25,7 +25,8 @@ UNITS: dict[str, int | str] = {
 OPERATIONS = ("read", "write", "trim", "flush")
 ADDRESSES = ("fixed", "sequential", "stride", "random")
 SWEEPS = ("none", "size", "distance", "age")
-POINTS = ("linear", "powers", "edges")
+POINTS = ("linear", "powers", "edges", "zoom")
+ZOOMED = ("first_after", "last_before")
 WARM_UPS = ("none", "fill", "fill_scrub", "trim")
 TIMED = ("sum", "first", "last", "longest")
 # What the value may be where there is no jump, by the unit of the estimator.
@@ -139,7 +140,8 @@ class Recipe:
         offset: Where the first step goes.
         size: Length of a request, unless it is swept.
         sweep: What grows: ``size``, ``distance`` in a step, ``age`` (bytes written after it), or nothing.
-        points: Multiples of ``unit``: ``linear`` (all), ``powers`` of two, ``edges`` (the first and the last).
+        points: Multiples of ``unit``: ``linear`` (all), ``powers`` of two, ``edges`` (the first and the last),
+            ``zoom`` (all, then ever finer around the jump).
         unit: Of what the sweep has multiples.
         most: The largest multiple.
         depth: Requests that are outstanding together: with a gap, all of a step begin at one instant.
@@ -203,6 +205,8 @@ class Recipe:
             raise ConfigError(f"estimator = {self.estimator!r}: gives {unit}, {self.parameter} is {wanted}: {fit}")
         _one_of("otherwise", self.otherwise, OTHERWISE[unit])
         _one_of(f"sweep of {self.estimator}", self.sweep, sweeps)
+        if self.points == "zoom" and self.estimator not in ZOOMED:
+            raise ConfigError(f"estimator = {self.estimator!r}: expected {' or '.join(ZOOMED)} with points = 'zoom'")
         if self.sweep == "distance" and self.depth == 1:
             raise ConfigError("depth = 1: expected 2 or more for a sweep of the distance within a step")
         if self.sweep == "age" and self.depth > 1:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ftlab.characterize.automatic.estimators import READERS, NoJumpError, Series
+from ftlab.characterize.automatic.estimators import READERS, NoJumpError, Read, Series, edge, exact, middle_of
 from ftlab.characterize.automatic.grammar import ESTIMATORS, TIMES, UNITS, Amount, Recipe
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.scenario import Effort, Estimate, Plot, Scenario, UndecidedError
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 _OPS = {"read": READ, "write": WRITE, "trim": TRIM, "flush": FLUSH}
 # Requests of one try, at most; and by how much corrections may raise the steps.
-_MOST_REQUESTS, _MOST_FACTOR = 1 << 16, 16
+_MOST_REQUESTS, _MOST_FACTOR = 1 << 15, 4
 # Bytes that one try moves, at most, without and with what it warms up.
-_MOST_BYTES, _MOST_WARM_BYTES = 256 << 20, 1 << 30
+_MOST_BYTES, _MOST_WARM_BYTES = 128 << 20, 512 << 20
 _SURE, _SHOWN = 0.97, 2000
+# A jump is looked for again in as many parts, until they are as short as that, in sectors.
+_PARTS, _FINEST = 32, 4
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ def _multiples(recipe: Recipe) -> Array:
         return np.unique([1, recipe.most])
     if recipe.points == "powers":
         return 2 ** np.arange(recipe.most.bit_length())
+    # What is zoomed into begins as a line.
     return np.arange(1, recipe.most + 1)
 
 
@@ -136,7 +139,10 @@ def measured(bench: Bench, recipe: Recipe, steps: int) -> Series:
     Raises:
         UndecidedError: The drive is too small for it, or it is too long.
     """
-    plan = _planned(bench, recipe)
+    return _measured(bench, recipe, _planned(bench, recipe), steps)
+
+
+def _measured(bench: Bench, recipe: Recipe, plan: _Plan, steps: int) -> Series:
     x = np.tile(plan.xs, steps) if plan.xs.size else np.arange(steps)
     if x.size * recipe.depth * len(recipe.ops) > _MOST_REQUESTS:
         raise UndecidedError(f"needs more than {_MOST_REQUESTS:,} requests")
@@ -159,6 +165,25 @@ def measured(bench: Bench, recipe: Recipe, steps: int) -> Series:
         y.append(_sent(bench, recipe, base, plan, turn))
     written = recipe.ops.count("write") * recipe.depth * plan.size * SECTOR_BYTES
     return Series(x, np.concatenate(y), plan.unit, written, recipe.threshold / 100)
+
+
+def _zoomed(bench: Bench, recipe: Recipe, steps: int) -> tuple[Series, Read]:
+    """The jump of a sweep, measured again between the points before and behind it, until it is between two neighbours.
+
+    Raises:
+        NoJumpError: There is none.
+        UndecidedError: It is not clear, or has moved.
+    """
+    plan = _planned(bench, recipe)
+    first = _measured(bench, recipe, plan, steps)
+    middle = middle_of(first)
+    low, high = edge(first, middle)
+    while high - low > _FINEST:
+        step = max(_FINEST, int(high - low) // _PARTS)
+        # One point before and one behind: the jump may have been at either.
+        xs = np.arange(max(step, int(low) - step), int(high) + step + 1, step)
+        low, high = edge(_measured(bench, recipe, replace(plan, xs=xs), steps), middle)
+    return first, exact(low if recipe.estimator == "last_before" else high)
 
 
 def _turns(recipe: Recipe, plan: _Plan, x: Array) -> list[Array]:
@@ -204,10 +229,13 @@ def _known_times(bench: Bench, recipe: Recipe, plan: _Plan) -> Interval | None:
 
 
 def _run(bench: Bench, recipe: Recipe, steps: int) -> list[Estimate]:
-    series = measured(bench, recipe, steps)
-    unit = ESTIMATORS[recipe.estimator][0]
+    unit, series = ESTIMATORS[recipe.estimator][0], None
     try:
-        read = READERS[recipe.estimator](series)
+        if recipe.points == "zoom":
+            series, read = _zoomed(bench, recipe, steps)
+        else:
+            series = measured(bench, recipe, steps)
+            read = READERS[recipe.estimator](series)
         value, confidence = read.value, read.confidence
     except NoJumpError:
         value, confidence = _without_jump(bench, recipe), _SURE
@@ -217,10 +245,16 @@ def _run(bench: Bench, recipe: Recipe, steps: int) -> list[Estimate]:
     if unit == "ns":
         known = _known_times(bench, recipe, _planned(bench, recipe))
         value = value if known is None else value - known
+    return [Estimate(recipe.parameter, value, confidence, _plot(recipe, series))]
+
+
+def _plot(recipe: Recipe, series: Series | None) -> Plot | None:
+    if series is None:
+        return None
     step = max(1, series.x.size // _SHOWN)
     shown: dict[str, tuple[Any, Any]] = {recipe.estimator: (series.x[::step].tolist(), series.y[::step].tolist())}
     label = "step" if recipe.sweep == "none" else f"{recipe.sweep} (sectors)"
-    return [Estimate(recipe.parameter, value, confidence, Plot(label, f"{recipe.timed} (ns)", shown))]
+    return Plot(label, f"{recipe.timed} (ns)", shown)
 
 
 def _without_jump(bench: Bench, recipe: Recipe) -> Interval:
@@ -231,12 +265,13 @@ def _without_jump(bench: Bench, recipe: Recipe) -> Interval:
     return Interval(value, value, value)
 
 
-def scenario_of(recipe: Recipe, name: str = "automatic") -> Scenario:
+def scenario_of(recipe: Recipe, name: str = "automatic", *, corrected: bool = True) -> Scenario:
     """The scenario that a recipe is; the flow corrects it as any other.
 
     Args:
         recipe: The recipe.
         name: What reports call it.
+        corrected: Whether more steps are tried where it cannot tell.
     """
     ops = ", ".join(recipe.ops)
     swept = "" if recipe.sweep == "none" else f"; {recipe.sweep} up to {recipe.most} times {recipe.unit}"
@@ -251,6 +286,6 @@ def scenario_of(recipe: Recipe, name: str = "automatic") -> Scenario:
         run=lambda bench, effort: _run(bench, recipe, effort.repetitions),
         least_bytes=1 << 20,
         effort=Effort(repetitions=recipe.steps),
-        most_repetitions=recipe.steps * _MOST_FACTOR,
+        most_repetitions=recipe.steps * _MOST_FACTOR if corrected else 1,
         alone={recipe.parameter: "it was judged alone, on drives that the search never saw"},
     )

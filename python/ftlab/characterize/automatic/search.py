@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-# Drives after which a recipe that was right on none is given up, and the share of wrong ones at which any is.
-_FIRST, _TOO_WRONG = 3, 0.15
+# Drives on some of which a recipe must be right, on how many, and the share of wrong values that gives it up.
+_FIRST, _DISTINCT, _TOO_WRONG = 4, 2, 0.15
 # A wrong value is as bad as that many missing ones.
 _WRONG = 3
 # What differing twins and what cost weigh in the score of the optimiser: both less than one drive.
@@ -55,9 +55,9 @@ class Settings:
 
     parameter: str
     seed: int = 1
-    train: int = 12
-    candidates: int = 800
-    rounds: int = 10
+    train: int = 10
+    candidates: int = 1000
+    rounds: int = 6
 
     def __post_init__(self) -> None:
         """Check.
@@ -109,6 +109,8 @@ class Result:
     @property
     def score(self) -> float:
         """What the optimiser makes as small as it can."""
+        if not self.verdicts:
+            return 0.0
         apart = self.separated / max(1, self.drives[1])
         return -self.accuracy - _SEPARABLE * apart + _CHEAP * math.log10(1 + self.cost.target_ns)
 
@@ -142,7 +144,6 @@ class Search:
     def _prepare(self) -> None:
         """Draw drives and twins, and learn what the flow knows of them before it looks for the parameter."""
         settings = self.settings
-        first = hand_made(settings.parameter)[0].name
         self._drives: list[tuple[Drive, Start]] = []
         number = 0
         # Drives of which the parameter has no truth are no drives to learn it on.
@@ -153,11 +154,13 @@ class Search:
             if settings.parameter in drive.true:
                 start = Start.of(referenced(drive, self.folder), settings.parameter)
                 self._drives.append((drive, start))
+        self._first = self._chosen()
+        self._distinct = min(_DISTINCT, len({drive.true[settings.parameter] for drive, _ in self._drives}))
         self._twins: list[tuple[int, Drive, Start]] = []
         for place, (drive, start) in enumerate(self._drives):
             other = twin(drive, settings.parameter) if len(self._twins) < _TWINS else None
             if other is not None:
-                own = Start.of(other.reference(until=first), settings.parameter, start.patience_ns)
+                own = other.start(settings.parameter, start.patience_ns)
                 self._twins.append((place, other, own))
         counts: dict[str, int] = {}
         for _, start in self._drives:
@@ -172,22 +175,41 @@ class Search:
         if key in self.results:
             return self.results[key]
         verdicts: list[Verdict] = []
-        size = (len(self._drives), len(self._twins))
+        drives, separated = len(self._drives), 0
         scenario = scenario_of(recipe)
-        for drive, start in self._drives:
+        for drive, start in self._drives if self._hopeful(recipe) else []:
             verdicts.append(drive.judge(scenario, start))
-            words = [verdict.word for verdict in verdicts]
-            if words.count("wrong") > _TOO_WRONG * size[0] or (len(words) >= _FIRST and "right" not in words):
+            if sum(verdict.word == "wrong" for verdict in verdicts) > _TOO_WRONG * drives:
                 break
-        separated = 0
-        if len(verdicts) == size[0]:
-            for place, other, start in self._twins:
-                one, two = verdicts[place], other.judge(scenario, start)
-                separated += one.value is not None and two.value is not None and one.value != two.value
-        result = Result(recipe, tuple(verdicts), separated, size)
+        for place, other, start in self._twins if len(verdicts) == drives else []:
+            one, two = verdicts[place], other.judge(scenario, start)
+            separated += one.value is not None and two.value is not None and one.value != two.value
+        result = Result(recipe, tuple(verdicts), separated, (drives, len(self._twins)))
         self.results[key] = result
         self._keep(key, result)
         return result
+
+    def _hopeful(self, recipe: Recipe) -> bool:
+        """Whether a recipe is right on two drives that differ in the parameter, without corrections: most are not."""
+        scenario = scenario_of(recipe, corrected=False)
+        seen: set[float | str] = set()
+        for place, (drive, start) in enumerate(self._first):
+            if drive.judge(scenario, start).word == "right":
+                seen.add(drive.true[self.settings.parameter])
+            if len(seen) == self._distinct:
+                return True
+            if len(self._first) - place - 1 < self._distinct - len(seen):
+                return False
+        return False
+
+    def _chosen(self) -> list[tuple[Drive, Start]]:
+        """Drives that differ in the parameter, without noise where that is possible: it hides what is hopeful."""
+        calm = sorted(self._drives, key=lambda each: each[0].drawn.noise.sigma)
+        seen: dict[float | str, tuple[Drive, Start]] = {}
+        for each in calm:
+            seen.setdefault(each[0].true[self.settings.parameter], each)
+        first = list(seen.values())[:_FIRST]
+        return first + [each for each in calm if each not in first][: _FIRST - len(first)]
 
     # The state ----------------------------------------------------------------------------------------------------
 
