@@ -5,6 +5,7 @@ paper. Both print a line of JSON for each seed as it ends, and counts at the end
 
 `python benches/characterize.py search page_bytes --seed 1 --state out/search` searches a scenario for a parameter, and
 holds it against the hand-made ones on drives that the search never saw. It goes on where it was interrupted.
+`judge FILE --seed 1` does the latter with scenarios of a file, which a search or a person has written.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import Device
+from ftlab._outputs import write_whole
 from ftlab._progress import progress_bar
 from ftlab.characterize import Flow, Noise, NoiseLevel, SimulatedTarget
-from ftlab.characterize.automatic import Comparison, Search, Settings, compare
-from ftlab.characterize.automatic.files import text
+from ftlab.characterize.automatic import Comparison, Recipe, Search, Settings, compare
+from ftlab.characterize.automatic.files import recipes, text
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.population import judge
 from ftlab.characterize.scenario import PARAMETERS
 from ftlab.characterize.truth import is_right, truths
-from ftlab.errors import FtlabError
+from ftlab.errors import FtlabError, InputError
 from ftlab.papers.characterization import SIX
 
 if TYPE_CHECKING:
@@ -96,18 +98,22 @@ def noise_summary(lines: list[dict[str, Any]]) -> None:
         print(f"{name}: {dict(counts)}, {near} near enough, {holds} hold the truth")
 
 
-def options(words: list[str]) -> argparse.Namespace:
-    """What a search is asked for."""
-    parser = argparse.ArgumentParser(prog="characterize.py search", description=search.__doc__)
+def options(words: list[str], *, searching: bool) -> argparse.Namespace:
+    """What a search is asked for, or the judgement of what a file has."""
+    told = search.__doc__ if searching else judge_files.__doc__
+    parser = argparse.ArgumentParser(prog=f"characterize.py {'search' if searching else 'judge'}", description=told)
     usual = Settings("page_bytes")
-    parser.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
+    if searching:
+        parser.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
+        parser.add_argument("--train", type=int, default=usual.train, help="drives to search on")
+        parser.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
+        parser.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
+        parser.add_argument("--out", type=Path, metavar="FILE", help="write the scenario and its figures there")
+    else:
+        parser.add_argument("file", type=Path, help="scenarios, as `search --out` writes them, or one as TOML")
     parser.add_argument("--seed", type=int, default=usual.seed, help="seed of drives and choices")
-    parser.add_argument("--train", type=int, default=usual.train, help="drives to search on")
     parser.add_argument("--held-out", type=int, default=24, help="drives to judge on")
-    parser.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
-    parser.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
     parser.add_argument("--state", type=Path, metavar="DIR", help="keep what is known there, and go on from it")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the scenario and its figures there")
     asked = parser.parse_args(words)
     if asked.held_out <= 0:
         parser.error(f"--held-out {asked.held_out}: expected a whole number from 1")
@@ -125,37 +131,56 @@ def table(comparison: Comparison) -> None:
         print(f"| {row.name} | {' | '.join(map(str, cells))} |")
 
 
-def search(words: list[str]) -> int:
+def judged(recipe: Recipe, asked: argparse.Namespace) -> Comparison:
+    """The comparison of a recipe, which is printed as well."""
+    with progress_bar(f"judge {recipe.parameter}", "drives") as tell:
+        comparison = compare(recipe, seed=asked.seed, held_out=asked.held_out, folder=asked.state, watch=tell)
+    table(comparison)
+    print("better than the hand-made ones" if comparison.beats else "not better than the hand-made ones")
+    return comparison
+
+
+def search(asked: argparse.Namespace) -> None:
     """Search a scenario for a parameter, and judge it on drives that the search never saw."""
-    asked = options(words)
+    settings = Settings(asked.parameter, asked.seed, asked.train, asked.candidates, asked.rounds)
+    with progress_bar(f"search {settings.parameter}", "recipes") as tell:
+        winner = Search(settings, asked.state, tell).run()
+    print(winner.recipe.to_toml())
+    written = text(settings, winner, judged(winner.recipe, asked))
+    if asked.out is not None:
+        write_whole(asked.out, written.encode())
+
+
+def judge_files(asked: argparse.Namespace) -> None:
+    """Hold the scenarios of a file against the hand-made ones."""
     try:
-        settings = Settings(asked.parameter, asked.seed, asked.train, asked.candidates, asked.rounds)
-        with progress_bar(f"search {settings.parameter}", "recipes") as tell:
-            winner = Search(settings, asked.state, tell).run()
-        with progress_bar(f"judge {settings.parameter}", "drives") as tell:
-            comparison = compare(
-                winner.recipe, seed=asked.seed, held_out=asked.held_out, folder=asked.state, watch=tell
-            )
+        content = asked.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{asked.file}: {error}: expected scenarios as TOML") from error
+    for recipe in recipes(content, str(asked.file)):
+        print(recipe.to_toml())
+        judged(recipe, asked)
+
+
+def automatic(what: str, words: list[str]) -> int:
+    """Search, or judge what was found: the exit status."""
+    asked = options(words, searching=what == "search")
+    try:
+        (search if what == "search" else judge_files)(asked)
     except FtlabError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command goes on" if asked.state else "interrupted", file=sys.stderr)
         return 130
-    written = text(settings, winner, comparison)
-    if asked.out is not None:
-        asked.out.write_text(written, encoding="utf-8")
-    print(written)
-    table(comparison)
-    print("better than the hand-made ones" if comparison.beats else "not better than the hand-made ones")
     return 0
 
 
 def main() -> None:
     """Judge the seeds that the command line names."""
     what, *numbers = sys.argv[1:]
-    if what == "search":
-        sys.exit(search(numbers))
+    if what in {"search", "judge"}:
+        sys.exit(automatic(what, numbers))
     work: Callable[[int], dict[str, Any]]
     if what == "noise":
         sigma, first, count = float(numbers[0]), int(numbers[1]), int(numbers[2])

@@ -30,7 +30,7 @@ AUTOMATIC = "automatic-"
 # Seeds of one search are apart from those of any other.
 _STRIDE = 1_000_000
 # A scenario that takes this many times as long as the hand-made ones is of no use.
-_PATIENCE, _LEAST_NS = 4.0, 1e9
+_PATIENCE, _LEAST_NS = 2.0, 1e9
 
 
 def training_seed(seed: int, number: int) -> int:
@@ -228,9 +228,10 @@ class Drive:
         for parameter, truth in self.true.items():
             said: dict[str, Verdict] = {}
             together = Cost()
-            for scenario in plan:
-                if parameter not in scenario.finds:
-                    continue
+            scenarios = hand_made(parameter)
+            if any(scenario not in plan for scenario in scenarios):
+                continue
+            for scenario in scenarios:
                 own = [(scenario, e) for e in result.estimates.get(scenario.name, []) if e.parameter == parameter]
                 finding = judged(PARAMETERS[parameter], own, {})
                 cost = flow.costs[scenario.name]
@@ -289,16 +290,17 @@ def keep(drive: Drive, reference: Reference, folder: Path) -> None:
     outputs.write_whole(_file(drive, folder), text.encode())
 
 
-def referenced(drive: Drive, folder: Path | None) -> Reference:
-    """What the plan says of a drive, which takes seconds unless a folder has it."""
+def referenced(drive: Drive, parameter: str, folder: Path | None) -> Reference:
+    """What the plan says of a drive, as far as a parameter needs; it takes seconds unless a folder has it."""
     if folder is not None and (path := _file(drive, folder)).is_file():
         try:
             kept = json.loads(path.read_bytes())
-            if kept["plan"] == fingerprint():
+            if kept["plan"] == fingerprint() and parameter in kept["verdicts"]:
                 return Reference.of(kept)
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{path}: {error!r}: expected a reference; delete it to make it anew") from error
-    made = drive.reference()
+    plan = hand_made()
+    made = drive.reference(plan[: plan.index(hand_made(parameter)[-1]) + 1])
     if folder is not None:
         keep(drive, made, folder)
     return made

@@ -69,6 +69,19 @@ def text(settings: Settings, winner: Result, comparison: Comparison) -> str:
     )
 
 
+def recipes(content: str, name: str) -> tuple[Recipe, ...]:
+    """The recipes of a file that a search has written, or the one that a person has.
+
+    Raises:
+        ConfigError: It has none.
+    """
+    try:
+        listed = "scenario" in tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    return tuple(each.recipe for each in read(content, name)) if listed else (Recipe.parse(content),)
+
+
 def read(content: str, name: str) -> tuple[Found, ...]:
     """The scenarios of a file.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _OPS = {"read": READ, "write": WRITE, "trim": TRIM, "flush": FLUSH}
 # Requests of one try, at most; and by how much corrections may raise the steps.
-_MOST_REQUESTS, _MOST_FACTOR = 1 << 15, 4
+_MOST_REQUESTS, _MOST_FACTOR = 1 << 14, 4
 # Bytes that one try moves, at most, without and with what it warms up.
 _MOST_BYTES, _MOST_WARM_BYTES = 128 << 20, 512 << 20
 _SURE, _SHOWN = 0.97, 2000

@@ -138,7 +138,7 @@ def compare(
         number += 1
         if parameter not in drive.true:
             continue
-        reference = referenced(drive, folder)
+        reference = referenced(drive, parameter, folder)
         said.append(
             {FOUND: drive.judge(scenario, Start.of(reference, parameter))} | dict(reference.verdicts[parameter])
         )

@@ -38,7 +38,7 @@ _WRONG = 3
 _SEPARABLE, _CHEAP = 0.05, 0.008
 # Twins of as many drives, and a share of drives on which a value must be known to be built on.
 _TWINS, _KNOWN = 4, 0.8
-_POPULATION, _RECOMBINED, _MUTATED = 24, 0.25, (0.3, 0.9)
+_POPULATION, _RECOMBINED, _MUTATED = 20, 0.25, (0.3, 0.9)
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Settings:
 
     parameter: str
     seed: int = 1
-    train: int = 10
-    candidates: int = 1000
-    rounds: int = 6
+    train: int = 8
+    candidates: int = 600
+    rounds: int = 5
 
     def __post_init__(self) -> None:
         """Check.
@@ -152,7 +152,7 @@ class Search:
             (drive,) = drawn([training_seed(settings.seed, number)])
             number += 1
             if settings.parameter in drive.true:
-                start = Start.of(referenced(drive, self.folder), settings.parameter)
+                start = Start.of(referenced(drive, settings.parameter, self.folder), settings.parameter)
                 self._drives.append((drive, start))
         self._first = self._chosen()
         self._distinct = min(_DISTINCT, len({drive.true[settings.parameter] for drive, _ in self._drives}))
