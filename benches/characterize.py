@@ -145,6 +145,9 @@ def search(asked: argparse.Namespace) -> None:
     settings = Settings(asked.parameter, asked.seed, asked.train, asked.candidates, asked.rounds)
     with progress_bar(f"search {settings.parameter}", "recipes") as tell:
         winner = Search(settings, asked.state, tell).run()
+    if not winner.useful:
+        print(f"no recipe was right on {settings.train} drives more often than it was wrong")
+        return
     print(winner.recipe.to_toml())
     written = text(settings, winner, judged(winner.recipe, asked))
     if asked.out is not None:

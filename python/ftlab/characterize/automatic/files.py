@@ -58,7 +58,7 @@ def text(settings: Settings, winner: Result, comparison: Comparison) -> str:
                         "drives": winner.drives[0],
                         **{word: winner.count(word) for word in ("right", "wrong", "unknown")},
                         "twins": winner.drives[1],
-                        "told_apart": winner.separated,
+                        "separated": winner.separated,
                         "requests": cost.requests,
                         "target_ms": round(cost.target_ns / 1e6, 1),
                     },

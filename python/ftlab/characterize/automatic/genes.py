@@ -33,17 +33,17 @@ _OPS = (
     ("flush",),
 )
 _SWEPT = tuple(ops for ops in _OPS if ops != ("flush",))
-_REGIONS = tuple(Amount(count, "mib") for count in (1, 2, 4, 8, 16, 32, 64, 96, 160))
+_REGIONS = tuple(Amount(count, "mib") for count in (4, 8, 16, 32, 64, 96, 160))
 _STRIDES = (
     *(Amount(count, "page") for count in (1, 2, 3)),
     Amount(1, "run"),
     *(Amount(count, "kib") for count in (4, 16, 64, 256)),
     *(Amount(count, "mib") for count in (1, 4)),
 )
-_OFFSETS = (*(Amount(0, "sector"),) * 4, Amount(1, "sector"), Amount(1, "page"), Amount(3, "page"), Amount(1, "mib"))
+_OFFSETS = (*(Amount(0, "sector"),) * 3, Amount(1, "sector"), Amount(1, "page"), Amount(3, "page"))
 _LENGTHS = (
-    *(Amount(count, "sector") for count in (1, 2, 4, 8, 16, 32)),
-    Amount(1, "page"),
+    *(Amount(count, "sector") for count in (1, 2, 8)),
+    *(Amount(1, "page"),) * 2,
     Amount(2, "page"),
     Amount(1, "run"),
 )
@@ -59,7 +59,19 @@ _LINEAR = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 512, 2048)
 _POWERS = tuple(1 << power for power in range(3, 17))
 _STEPS_ALONE = (9, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _STEPS_SWEPT = (1, 3, 5, 9, 15, 24, 32, 48, 64)
-_GAPS_US = (0, 100, 1000, 10_000, 100_000)
+_GAPS_US = (0, 1000, 10_000, 100_000)
+# What a request passes on its way, one part after the other; and what goes by the sector alone.
+_LESS = (
+    (),
+    ("host",),
+    ("host", "link"),
+    ("host", "link", "bus"),
+    ("host", "link", "bus", "read"),
+    ("host", "link", "bus", "buffer"),
+    ("link",),
+    ("bus",),
+    ("link", "bus"),
+)
 
 
 def _most(chosen: Mapping[str, Any]) -> Sequence[int]:
@@ -92,7 +104,7 @@ def _depths(chosen: Mapping[str, Any]) -> Sequence[int]:
 
 
 class Genome:
-    """What may be chosen for a parameter, one gene for each field, and one for each known time.
+    """What may be chosen for a parameter, one gene for each field.
 
     Attributes:
         parameter: What is searched for.
@@ -109,7 +121,7 @@ class Genome:
         self.parameter = parameter
         unit = unit_of(parameter)
         estimators = [name for name, (each, _) in ESTIMATORS.items() if each == unit]
-        self._times = [each for each, name in TIMES.items() if name in known and unit == "ns"]
+        less = [each for each in _LESS if unit == "ns" and all(TIMES[name] in known for name in each)] or [()]
         otherwise = [each for each in OTHERWISE[unit] if each not in {"page", "run"} or f"{each}_bytes" in known]
 
         def lengths(options: Sequence[Amount]) -> Sequence[Amount]:
@@ -134,17 +146,16 @@ class Genome:
             "timed": lambda chosen: TIMED if chosen["depth"] > 1 or len(chosen["ops"]) > 1 else ("sum",),
             "threshold": lambda _: (2, 5, 10, 20, 40),
             "otherwise": lambda _: (*otherwise[:1] * 3, *otherwise),
+            "less": lambda _: less,
         }
-        self.names = (*self._options, *(f"less {each}" for each in self._times))
+        self.names = tuple(self._options)
 
     def recipe(self, genes: Sequence[int]) -> Recipe:
         """The recipe of genes."""
         chosen: dict[str, Any] = {"parameter": self.parameter}
-        for gene, (name, options) in zip(genes, self._options.items(), strict=False):
+        for gene, (name, options) in zip(genes, self._options.items(), strict=True):
             possible = options(chosen)
             chosen[name] = possible[int(gene) * len(possible) // ALLELES]
-        rest = genes[len(self._options) :]
-        chosen["less"] = tuple(each for gene, each in zip(rest, self._times, strict=True) if int(gene) * 2 >= ALLELES)
         return Recipe(**_plain(chosen))
 
 

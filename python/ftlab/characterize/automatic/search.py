@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Drives on some of which a recipe must be right, on how many, and the share of wrong values that gives it up.
-_FIRST, _DISTINCT, _TOO_WRONG = 4, 2, 0.15
+_FIRST, _TRIED, _DISTINCT, _TOO_WRONG = 4, 2, 2, 0.15
 # A wrong value is as bad as that many missing ones.
 _WRONG = 3
-# What differing twins and what cost weigh in the score of the optimiser: both less than one drive.
-_SEPARABLE, _CHEAP = 0.05, 0.008
+# What twins that it separates, cost and nearness weigh in the score of the optimiser: each less than one drive.
+_SEPARABLE, _CHEAP, _NEAR = 0.05, 0.005, 0.03
+# The logarithm of a device time that nothing takes.
+_LONG = 13
 # Twins of as many drives, and a share of drives on which a value must be known to be built on.
 _TWINS, _KNOWN = 4, 0.8
 _POPULATION, _RECOMBINED, _MUTATED = 20, 0.25, (0.3, 0.9)
@@ -56,8 +58,8 @@ class Settings:
     parameter: str
     seed: int = 1
     train: int = 8
-    candidates: int = 600
-    rounds: int = 5
+    candidates: int = 1200
+    rounds: int = 10
 
     def __post_init__(self) -> None:
         """Check.
@@ -81,14 +83,16 @@ class Result:
     Attributes:
         recipe: The recipe.
         verdicts: One for each drive, until it was given up.
-        separated: Twins that it told apart.
+        separated: Pairs of twins for which it said different things.
         drives: Drives and pairs of twins that there are.
+        near: How near it came on the first drives, from 0 to 1: a direction for what is not right anywhere.
     """
 
     recipe: Recipe
     verdicts: tuple[Verdict, ...]
     separated: int
     drives: tuple[int, int]
+    near: float
 
     def count(self, word: str) -> int:
         """How many verdicts are as the word says."""
@@ -107,18 +111,37 @@ class Result:
         return Cost(total.requests // count, total.target_ns / count, total.written_bytes // count)
 
     @property
+    def useful(self) -> bool:
+        """Whether it is right more often than it is harmful."""
+        return self.accuracy > 0
+
+    @property
     def score(self) -> float:
         """What the optimiser makes as small as it can."""
         if not self.verdicts:
-            return 0.0
+            return -_NEAR * self.near
         apart = self.separated / max(1, self.drives[1])
-        return -self.accuracy - _SEPARABLE * apart + _CHEAP * math.log10(1 + self.cost.target_ns)
+        cheap = _CHEAP * (_LONG - math.log10(1 + self.cost.target_ns))
+        return -self.accuracy - _SEPARABLE * apart - cheap - _NEAR * self.near
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """The order of winners: by accuracy, by twins that are told apart, then the cheapest."""
+        """The order of winners: by accuracy, by twins that it separates, then the cheapest."""
         cost = self.cost
         return (-self.accuracy, -self.separated, cost.target_ns, cost.requests, json.dumps(self.recipe.document()))
+
+
+def _nearness(value: float | str | None, true: float | str) -> float:
+    """From 0 to 1: 1 for the truth, 0 for less than half or more than twice of it.
+
+    >>> _nearness(100.0, 100.0), _nearness(None, 100.0), _nearness(25.0, 100.0)
+    (1.0, 0.0, 0.0)
+    """
+    if isinstance(value, str) or isinstance(true, str) or value is None:
+        return float(value is not None and value == true)
+    if value <= 0 or true <= 0:
+        return float(value == true)
+    return max(0.0, 1 - abs(math.log2(value / true)))
 
 
 @dataclass
@@ -177,30 +200,34 @@ class Search:
         verdicts: list[Verdict] = []
         drives, separated = len(self._drives), 0
         scenario = scenario_of(recipe)
-        for drive, start in self._drives if self._hopeful(recipe) else []:
+        hopeful, near = self._hope(recipe)
+        for drive, start in self._drives if hopeful else []:
             verdicts.append(drive.judge(scenario, start))
             if sum(verdict.word == "wrong" for verdict in verdicts) > _TOO_WRONG * drives:
                 break
         for place, other, start in self._twins if len(verdicts) == drives else []:
             one, two = verdicts[place], other.judge(scenario, start)
             separated += one.value is not None and two.value is not None and one.value != two.value
-        result = Result(recipe, tuple(verdicts), separated, (drives, len(self._twins)))
+        result = Result(recipe, tuple(verdicts), separated, (drives, len(self._twins)), near)
         self.results[key] = result
         self._keep(key, result)
         return result
 
-    def _hopeful(self, recipe: Recipe) -> bool:
-        """Whether a recipe is right on two drives that differ in the parameter, without corrections: most are not."""
+    def _hope(self, recipe: Recipe) -> tuple[bool, float]:
+        """Whether a recipe is right on drives that differ in the parameter, without corrections; and how near it is."""
         scenario = scenario_of(recipe, corrected=False)
         seen: set[float | str] = set()
+        near = 0.0
         for place, (drive, start) in enumerate(self._first):
-            if drive.judge(scenario, start).word == "right":
-                seen.add(drive.true[self.settings.parameter])
-            if len(seen) == self._distinct:
-                return True
-            if len(self._first) - place - 1 < self._distinct - len(seen):
-                return False
-        return False
+            verdict = drive.judge(scenario, start)
+            true = drive.true[self.settings.parameter]
+            near += _nearness(verdict.value, true) / len(self._first)
+            if verdict.word == "right":
+                seen.add(true)
+            # What says nothing on the first ones is given up.
+            if place == _TRIED - 1 and not near:
+                return False, 0.0
+        return len(seen) >= self._distinct, near
 
     def _chosen(self) -> list[tuple[Drive, Start]]:
         """Drives that differ in the parameter, without noise where that is possible: it hides what is hopeful."""
@@ -221,7 +248,7 @@ class Search:
 
     def _keep(self, key: str, result: Result) -> None:
         if self._path is not None:
-            row = [key, [each.document() for each in result.verdicts], result.separated]
+            row = [key, [each.document() for each in result.verdicts], result.separated, result.near]
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
 
@@ -254,9 +281,9 @@ class Search:
         whole = lines[1:-1]
         size = (len(self._drives), len(self._twins))
         for line in whole:
-            key, rows, separated = json.loads(line)
-            recipe = Recipe.from_document(json.loads(key))
-            self.results[key] = Result(recipe, tuple(Verdict.of(row) for row in rows), int(separated), size)
+            key, rows, separated, near = json.loads(line)
+            recipe, verdicts = Recipe.from_document(json.loads(key)), tuple(Verdict.of(row) for row in rows)
+            self.results[key] = Result(recipe, verdicts, int(separated), size, float(near))
         path.write_bytes(b"\n".join([lines[0], *whole, b""]))
 
     # The optimiser --------------------------------------------------------------------------------------------------
