@@ -106,6 +106,7 @@ def options(words: list[str], *, searching: bool) -> argparse.Namespace:
     if searching:
         parser.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
         parser.add_argument("--train", type=int, default=usual.train, help="drives to search on")
+        parser.add_argument("--confirm", type=int, default=usual.confirm, help="more drives, for the best recipes")
         parser.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
         parser.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
         parser.add_argument("--out", type=Path, metavar="FILE", help="write the scenario and its figures there")
@@ -142,11 +143,11 @@ def judged(recipe: Recipe, asked: argparse.Namespace) -> Comparison:
 
 def search(asked: argparse.Namespace) -> None:
     """Search a scenario for a parameter, and judge it on drives that the search never saw."""
-    settings = Settings(asked.parameter, asked.seed, asked.train, asked.candidates, asked.rounds)
+    settings = Settings(asked.parameter, asked.seed, asked.train, asked.confirm, asked.candidates, asked.rounds)
     with progress_bar(f"search {settings.parameter}", "recipes") as tell:
         winner = Search(settings, asked.state, tell).run()
     if not winner.useful:
-        print(f"no recipe was right on {settings.train} drives more often than it was wrong")
+        print("no recipe was right on drives more often than it was harmful")
         return
     print(winner.recipe.to_toml())
     written = text(settings, winner, judged(winner.recipe, asked))

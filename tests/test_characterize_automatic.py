@@ -291,7 +291,7 @@ def test_only_what_is_better_beats() -> None:
     assert not hand.beats(hand)
 
 
-SMALL = Settings("host_overhead_ns", seed=4, train=1, candidates=9, rounds=1)
+SMALL = Settings("host_overhead_ns", seed=4, train=1, confirm=0, candidates=9, rounds=1)
 # The plan until the parameter is found: the rest takes many seconds.
 PLAN = SCENARIOS[: SCENARIOS.index(trimmed_reads.SCENARIO) + 1]
 
@@ -363,6 +363,7 @@ def test_the_state_of_another_search_is_refused(references: Path, tmp_path: Path
     [
         ({"parameter": "page_size"}, "did you mean 'page_bytes'"),
         ({"train": 0}, "train = 0: expected a whole number from 1"),
+        ({"confirm": -1}, "confirm = -1: expected a whole number from 0"),
         ({"rounds": -1}, "rounds = -1: expected a whole number from 0"),
     ],
 )
@@ -373,10 +374,10 @@ def test_bad_settings_are_refused(change: dict[str, Any], said: str) -> None:
 
 @LONG
 def test_a_real_search_finds_a_scenario_that_holds_on_drives_it_never_saw(tmp_path: Path) -> None:
-    settings = Settings("host_overhead_ns", seed=6, train=6, candidates=200, rounds=4)
+    settings = Settings("host_overhead_ns", seed=6, train=4, confirm=4, candidates=300, rounds=4)
     winner = Search(settings, tmp_path).run()
     comparison = compare(winner.recipe, seed=6, held_out=6, folder=tmp_path)
-    assert winner.count("right") == 6
+    assert winner.count("right") >= 6
     assert comparison.found.count("wrong") <= 1
     assert comparison.found.count("right") >= 4
     (found,) = read(text(settings, winner, comparison), "search")

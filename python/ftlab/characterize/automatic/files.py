@@ -53,7 +53,9 @@ def text(settings: Settings, winner: Result, comparison: Comparison) -> str:
                 {
                     "beats": document["beats"],
                     "recipe": winner.recipe.document(),
-                    "search": {key: getattr(settings, key) for key in ("seed", "train", "candidates", "rounds")},
+                    "search": {
+                        key: getattr(settings, key) for key in ("seed", "train", "confirm", "candidates", "rounds")
+                    },
                     "training": {
                         "drives": winner.drives[0],
                         **{word: winner.count(word) for word in ("right", "wrong", "unknown")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ _SEPARABLE, _CHEAP, _NEAR = 0.05, 0.005, 0.03
 _LONG = 13
 # Twins of as many drives, and a share of drives on which a value must be known to be built on.
 _TWINS, _KNOWN = 4, 0.8
+_FINALISTS = 24
 _POPULATION, _RECOMBINED, _MUTATED = 20, 0.25, (0.3, 0.9)
 
 
@@ -51,6 +52,7 @@ class Settings:
         parameter: What is searched for.
         seed: Seed of drives and of choices.
         train: Drives to search on.
+        confirm: More of them, on which only the best recipes are tried before one wins.
         candidates: Recipes that are drawn at random.
         rounds: Generations of the refinement.
     """
@@ -58,6 +60,7 @@ class Settings:
     parameter: str
     seed: int = 1
     train: int = 8
+    confirm: int = 12
     candidates: int = 1200
     rounds: int = 10
 
@@ -70,7 +73,7 @@ class Settings:
         unit_of(self.parameter)
         if not hand_made(self.parameter):
             raise ConfigError(f"parameter = {self.parameter!r}: expected one that a scenario of the plan finds")
-        for name, least in (("seed", 0), ("train", 1), ("candidates", 1), ("rounds", 0)):
+        for name, least in (("seed", 0), ("train", 1), ("confirm", 0), ("candidates", 1), ("rounds", 0)):
             found = getattr(self, name)
             if found < least:
                 raise ConfigError(f"{name} = {found}: expected a whole number from {least}")
@@ -153,12 +156,14 @@ class Search:
         folder: Where references and the state are kept; ``None``: nowhere.
         watch: Called with what goes on, the share that is done, and the number of recipes.
         results: What every recipe did, by its text.
+        confirmed: What the best ones did on all drives.
     """
 
     settings: Settings
     folder: Path | None = None
     watch: Callable[[str, float | None, int], None] | None = None
     results: dict[str, Result] = field(default_factory=dict)
+    confirmed: dict[str, Result] = field(default_factory=dict)
 
     def _tell(self, what: str, share: float | None) -> None:
         if self.watch is not None:
@@ -167,16 +172,17 @@ class Search:
     def _prepare(self) -> None:
         """Draw drives and twins, and learn what the flow knows of them before it looks for the parameter."""
         settings = self.settings
-        self._drives: list[tuple[Drive, Start]] = []
-        number = 0
+        found: list[tuple[Drive, Start]] = []
+        number, wanted = 0, settings.train + settings.confirm
         # Drives of which the parameter has no truth are no drives to learn it on.
-        while len(self._drives) < settings.train:
-            self._tell("drives", len(self._drives) / settings.train)
+        while len(found) < wanted:
+            self._tell("drives", len(found) / wanted)
             (drive,) = drawn([training_seed(settings.seed, number)])
             number += 1
             if settings.parameter in drive.true:
                 start = Start.of(referenced(drive, settings.parameter, self.folder), settings.parameter)
-                self._drives.append((drive, start))
+                found.append((drive, start))
+        self._drives, self._others = found[: settings.train], found[settings.train :]
         self._first = self._chosen()
         self._distinct = min(_DISTINCT, len({drive.true[settings.parameter] for drive, _ in self._drives}))
         self._twins: list[tuple[int, Drive, Start]] = []
@@ -197,21 +203,38 @@ class Search:
         key = json.dumps(recipe.document())
         if key in self.results:
             return self.results[key]
-        verdicts: list[Verdict] = []
-        drives, separated = len(self._drives), 0
-        scenario = scenario_of(recipe)
         hopeful, near = self._hope(recipe)
-        for drive, start in self._drives if hopeful else []:
+        verdicts = self._verdicts(recipe, self._drives, len(self._drives)) if hopeful else []
+        separated, scenario = 0, scenario_of(recipe)
+        for place, other, start in self._twins if len(verdicts) == len(self._drives) else []:
+            one, two = verdicts[place], other.judge(scenario, start)
+            separated += one.value is not None and two.value is not None and one.value != two.value
+        result = Result(recipe, tuple(verdicts), separated, (len(self._drives), len(self._twins)), near)
+        self.results[key] = result
+        self._keep(key, result, "searched")
+        return result
+
+    def _verdicts(self, recipe: Recipe, on: list[tuple[Drive, Start]], drives: int) -> list[Verdict]:
+        """What a recipe says of drives, until it was wrong too often."""
+        scenario = scenario_of(recipe)
+        verdicts: list[Verdict] = []
+        for drive, start in on:
             verdicts.append(drive.judge(scenario, start))
             if sum(verdict.word == "wrong" for verdict in verdicts) > _TOO_WRONG * drives:
                 break
-        for place, other, start in self._twins if len(verdicts) == drives else []:
-            one, two = verdicts[place], other.judge(scenario, start)
-            separated += one.value is not None and two.value is not None and one.value != two.value
-        result = Result(recipe, tuple(verdicts), separated, (drives, len(self._twins)), near)
-        self.results[key] = result
-        self._keep(key, result)
-        return result
+        return verdicts
+
+    def _confirm(self, result: Result) -> Result:
+        """What a recipe does on all drives: few of them let many a recipe look good by chance."""
+        key = json.dumps(result.recipe.document())
+        if key in self.confirmed:
+            return self.confirmed[key]
+        more = self._verdicts(result.recipe, self._others, len(self._others))
+        drives = (len(self._drives) + len(self._others), result.drives[1])
+        made = replace(result, verdicts=(*result.verdicts, *more), drives=drives)
+        self.confirmed[key] = made
+        self._keep(key, made, "confirmed")
+        return made
 
     def _hope(self, recipe: Recipe) -> tuple[bool, float]:
         """Whether a recipe is right on drives that differ in the parameter, without corrections; and how near it is."""
@@ -246,9 +269,9 @@ class Search:
         name = f"{settings.parameter}-{settings.seed}.jsonl"
         return None if self.folder is None else self.folder / name
 
-    def _keep(self, key: str, result: Result) -> None:
+    def _keep(self, key: str, result: Result, stage: str) -> None:
         if self._path is not None:
-            row = [key, [each.document() for each in result.verdicts], result.separated, result.near]
+            row = [stage, key, [each.document() for each in result.verdicts], result.separated, result.near]
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
 
@@ -279,11 +302,13 @@ class Search:
             raise ConfigError(f"{path}: found the state of {theirs}; expected {ours}; delete it to begin anew")
         # What was being written when it ended has no end of line.
         whole = lines[1:-1]
-        size = (len(self._drives), len(self._twins))
         for line in whole:
-            key, rows, separated, near = json.loads(line)
+            stage, key, rows, separated, near = json.loads(line)
             recipe, verdicts = Recipe.from_document(json.loads(key)), tuple(Verdict.of(row) for row in rows)
-            self.results[key] = Result(recipe, verdicts, int(separated), size, float(near))
+            searched = stage == "searched"
+            drives = len(self._drives) + (0 if searched else len(self._others))
+            result = Result(recipe, verdicts, int(separated), (drives, len(self._twins)), float(near))
+            (self.results if searched else self.confirmed)[key] = result
         path.write_bytes(b"\n".join([lines[0], *whole, b""]))
 
     # The optimiser --------------------------------------------------------------------------------------------------
@@ -334,7 +359,9 @@ class Search:
                 tol=0,
                 rng=random,
             )
-        return min(self.results.values(), key=lambda result: result.rank)
+        best_first = sorted(self.results.values(), key=lambda result: result.rank)
+        finalists = [result for result in best_first if result.useful][:_FINALISTS] or best_first[:1]
+        return min((self._confirm(result) for result in finalists), key=lambda result: result.rank)
 
     def _recipe(self, genes: np.ndarray[Any, Any]) -> Recipe | None:
         try:
