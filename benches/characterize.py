@@ -23,8 +23,9 @@ from ftlab import Device
 from ftlab._outputs import write_whole
 from ftlab._progress import progress_bar
 from ftlab.characterize import Flow, Noise, NoiseLevel, SimulatedTarget
-from ftlab.characterize.automatic import Comparison, Recipe, Search, Settings, compare
 from ftlab.characterize.automatic.files import recipes, text
+from ftlab.characterize.automatic.judge import Comparison, compare
+from ftlab.characterize.automatic.search import Search, Settings
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.population import judge
 from ftlab.characterize.scenario import PARAMETERS
@@ -34,6 +35,8 @@ from ftlab.papers.characterization import SIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ftlab.characterize.automatic import Recipe
 
 # What is promised of times of the paper's drive, and of its hiding.
 ROOM = {"program_ns": 0.01, "buffer_ns": 0.02}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -11,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from ftlab.characterize import Flow
-from ftlab.characterize.automatic import Amount, Recipe, Search, Settings, compare, drives, scenario_of
+from ftlab.characterize.automatic import Amount, Recipe, drives, scenario_of
 from ftlab.characterize.automatic.drives import Cost, Drive, Verdict, held_out_seed, training_seed, twin
-from ftlab.characterize.automatic.files import read, text
+from ftlab.characterize.automatic.files import read, recipes, text
 from ftlab.characterize.automatic.genes import ALLELES, Genome
 from ftlab.characterize.automatic.grammar import ESTIMATORS, unit_of
-from ftlab.characterize.automatic.judge import Row
+from ftlab.characterize.automatic.judge import Comparison, Row, compare
+from ftlab.characterize.automatic.search import Result, Search, Settings
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.population import draw
 from ftlab.characterize.scenario import PARAMETERS
@@ -57,21 +61,26 @@ NAMES = {"page_bytes", "run_bytes", "host_overhead_ns", "link_sector_ns", "bus_s
 
 @dataclass
 class ByHand:
-    """A drive of eight sectors a page, whose latencies anybody can compute."""
+    """A drive of eight sectors a page, whose latencies anybody can compute; `kept` sectors of the newest are fast."""
 
     name: str = "by hand"
     capacity: int = 64 << 11
     features: Mapping[str, Any] = field(default_factory=lambda: {"trim": True})
     sent: list[Batch] = field(default_factory=list)
     writes: int = 0
+    newest: int = 0
+    kept: int = 0
 
     def latency(self, op: int, lba: int, sectors: int, busy: dict[int, int]) -> int:
         """1 us, 100 ns a sector; 50 us for each page that is read, after others of its unit; the 64th write erases."""
         if op == FLUSH:
             return 500
         if op == WRITE:
+            self.newest = lba + sectors
             self.writes += 1
             return 20_000 + (900_000 if self.writes % 64 == 0 else 0)
+        if lba >= self.newest - self.kept:
+            return 1000
         pages = (lba + sectors - 1) // 8 - lba // 8 + 1
         unit = lba // 8 % 6
         waited = busy.get(unit, 0)
@@ -109,9 +118,9 @@ class ByHand:
         return self
 
 
-def told(recipe: Recipe, known: Mapping[str, Interval | str] | None = None) -> tuple[Any, ByHand]:
+def told(recipe: Recipe, known: Mapping[str, Interval | str] | None = None, *, kept: int = 0) -> tuple[Any, ByHand]:
     """What a recipe says of the drive by hand, and the drive."""
-    drive = ByHand()
+    drive = ByHand(kept=kept)
     flow = Flow(drive, only=(recipe.parameter,), scenarios=(scenario_of(recipe),))
     flow.result.known = dict(known or {})
     return flow.run().findings[recipe.parameter], drive
@@ -236,6 +245,25 @@ def test_updates_have_a_rhythm_and_its_height() -> None:
     assert told(updates)[0].value.value == 64 * 4096
     height = replace(updates, parameter="erase_ns", estimator="height")
     assert told(height)[0].value.value == pytest.approx(900_000)
+
+
+def test_a_jump_is_zoomed_into() -> None:
+    """200 sectors are kept: between 64 and 128 KiB, then to two KiB."""
+    age = replace(
+        RECIPE,
+        parameter="buffer_bytes",
+        sweep="age",
+        points="zoom",
+        unit=Amount(64, "kib"),
+        most=8,
+        estimator="last_before",
+        steps=1,
+    )
+    found, drive = told(age, kept=200)
+    assert found.value.value == 200 * 512
+    assert len({batch.lba.size for batch in drive.sent if set(batch.op.tolist()) == {READ}}) == 2
+    assert told(replace(age, estimator="first_after"), kept=200)[0].value.value == 204 * 512
+    assert told(replace(age, otherwise="zero"))[0].value.value == 0
 
 
 def test_no_jump_is_what_the_recipe_says() -> None:
@@ -370,6 +398,35 @@ def test_the_state_of_another_search_is_refused(references: Path, tmp_path: Path
 def test_bad_settings_are_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         replace(SMALL, **change)
+
+
+def test_what_was_found_is_text_and_back() -> None:
+    rows = [Row(name, verdicts(8, 1, Cost(10, 1e6, 100))) for name in ("found", "hand", "all")]
+    result = Result(RECIPE, verdicts(9, 0, Cost(10, 1e6, 100)), 2, (10, 4), 0.5)
+    written = text(Settings("page_bytes"), result, Comparison(rows[0], (rows[1],), rows[2]))
+    (found,) = read(written, "search")
+    assert (found.recipe, found.beats, found.name) == (RECIPE, False, "automatic-page-bytes")
+    assert found.training["right"] == 9
+    assert found.held_out["hand"]["wrong"] == 1
+    assert recipes(written, "search") == recipes(RECIPE.to_toml(), "mine") == (RECIPE,)
+    with pytest.raises(ConfigError, match="search: KeyError"):
+        read("[[scenario]]", "search")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["search", "page_byte"], "did you mean 'page_bytes'"),
+        (["search", "page_bytes", "--candidates", "0"], "candidates = 0: expected a whole number from 1"),
+        (["judge", "nowhere.toml"], "nowhere.toml: .*expected scenarios as TOML"),
+    ],
+)
+def test_the_command_says_what_is_wrong(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = runpy.run_path(str(ROOT / "benches" / "characterize.py"))["automatic"]
+    assert command(words[0], words[1:]) == 2
+    error = capsys.readouterr().err
+    assert re.search(said, error)
+    assert error.count("\n") == 1
 
 
 @LONG
