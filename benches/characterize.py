@@ -140,6 +140,7 @@ def judged(recipe: Recipe, asked: argparse.Namespace) -> Comparison:
     with progress_bar(f"judge {recipe.parameter}", "drives") as tell:
         comparison = compare(recipe, seed=asked.seed, held_out=asked.held_out, folder=asked.state, watch=tell)
     table(comparison)
+    print(f"{comparison.separated} of {comparison.twins} pairs of twins separated")
     print("better than the hand-made ones" if comparison.beats else "not better than the hand-made ones")
     return comparison
 

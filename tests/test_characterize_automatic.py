@@ -319,6 +319,19 @@ def test_only_what_is_better_beats() -> None:
     assert not hand.beats(hand)
 
 
+def test_what_says_the_same_of_twins_is_a_guess() -> None:
+    cheap, dear = Cost(10, 1e6, 100), Cost(20, 2e6, 100)
+    found, hand = Row("", verdicts(8, 1, cheap)), Row("hand", verdicts(8, 1, dear))
+    assert Comparison(found, (hand,), hand, 4, 4).beats
+    assert Comparison(found, (hand,), hand, 0, 0).beats
+    assert not Comparison(found, (hand,), hand, 1, 4).beats
+    guess, told_apart = (Result(RECIPE, verdicts(10, 0, cheap), separated, (10, 4), 1.0) for separated in (0, 4))
+    honest = Result(RECIPE, verdicts(6, 0, dear), 4, (10, 4), 0.6)
+    assert not guess.useful
+    assert told_apart.rank < honest.rank < guess.rank
+    assert told_apart.score < honest.score < guess.score
+
+
 SMALL = Settings("host_overhead_ns", seed=4, train=1, confirm=0, candidates=9, rounds=1)
 # The plan until the parameter is found: the rest takes many seconds.
 PLAN = SCENARIOS[: SCENARIOS.index(trimmed_reads.SCENARIO) + 1]
@@ -403,7 +416,7 @@ def test_bad_settings_are_refused(change: dict[str, Any], said: str) -> None:
 def test_what_was_found_is_text_and_back() -> None:
     rows = [Row(name, verdicts(8, 1, Cost(10, 1e6, 100))) for name in ("found", "hand", "all")]
     result = Result(RECIPE, verdicts(9, 0, Cost(10, 1e6, 100)), 2, (10, 4), 0.5)
-    written = text(Settings("page_bytes"), result, Comparison(rows[0], (rows[1],), rows[2]))
+    written = text(Settings("page_bytes"), result, Comparison(rows[0], (rows[1],), rows[2], 3, 4))
     (found,) = read(written, "search")
     assert (found.recipe, found.beats, found.name) == (RECIPE, False, "automatic-page-bytes")
     assert found.training["right"] == 9

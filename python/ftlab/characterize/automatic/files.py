@@ -51,7 +51,7 @@ def text(settings: Settings, winner: Result, comparison: Comparison) -> str:
         {
             "scenario": [
                 {
-                    "beats": document["beats"],
+                    **{key: document[key] for key in ("beats", "separated", "twins")},
                     "recipe": winner.recipe.document(),
                     "search": {
                         key: getattr(settings, key) for key in ("seed", "train", "confirm", "candidates", "rounds")

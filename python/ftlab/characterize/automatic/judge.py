@@ -14,8 +14,10 @@ from ftlab.characterize.automatic.drives import (
     hand_made,
     held_out_seed,
     referenced,
+    twin,
 )
 from ftlab.characterize.automatic.interpret import scenario_of
+from ftlab.characterize.automatic.search import separates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from ftlab.characterize.automatic.grammar import Recipe
 
+# Pairs of twins that are looked at, and the share that must be separated.
+_TWINS, _APART = 6, 0.75
 TOGETHER, FOUND = "all hand-made together", "found by the search"
 
 
@@ -86,15 +90,24 @@ class Comparison:
         found: The recipe.
         alone: Each hand-made scenario for itself.
         together: What all of them say together, as the flow has it.
+        separated: Pairs of twins of which the recipe said different things.
+        twins: How many pairs there were.
     """
 
     found: Row
     alone: tuple[Row, ...]
     together: Row
+    separated: int
+    twins: int
 
     @property
     def beats(self) -> bool:
-        """Whether the recipe is better than each of them, and than all of them together."""
+        """Whether the recipe is better than each of them, and than all of them together.
+
+        A recipe that says the same of twins guesses what is frequent, and beats nothing.
+        """
+        if self.separated < _APART * self.twins:
+            return False
         return all(self.found.beats(each) for each in (*self.alone, self.together))
 
     @property
@@ -106,6 +119,8 @@ class Comparison:
         """As JSON has it."""
         return {
             "beats": self.beats,
+            "separated": self.separated,
+            "twins": self.twins,
             "scenarios": {row.name: {"finds": row.finds} | row.document() for row in self.rows},
         }
 
@@ -130,7 +145,7 @@ def compare(
     parameter, scenarios = recipe.parameter, hand_made(recipe.parameter)
     scenario = scenario_of(recipe)
     said: list[Mapping[str, Verdict]] = []
-    number = 0
+    number, twins, separated = 0, 0, 0
     while len(said) < held_out:
         if watch is not None:
             watch("held-out drives", len(said) / held_out, len(said))
@@ -139,13 +154,19 @@ def compare(
         if parameter not in drive.true:
             continue
         reference = referenced(drive, parameter, folder)
-        said.append(
-            {FOUND: drive.judge(scenario, Start.of(reference, parameter))} | dict(reference.verdicts[parameter])
-        )
+        start = Start.of(reference, parameter)
+        said.append({FOUND: drive.judge(scenario, start)} | dict(reference.verdicts[parameter]))
+        other = twin(drive, parameter) if twins < _TWINS else None
+        if other is not None:
+            twins += 1
+            own = other.start(parameter, start.patience_ns)
+            separated += separates(recipe, (drive, start, other, own))
     return Comparison(
         Row(FOUND, _column(said, FOUND)),
         tuple(Row(each.name, _column(said, each.name), len(each.finds)) for each in scenarios),
         Row(TOGETHER, _column(said, ""), len({name for each in scenarios for name in each.finds})),
+        separated,
+        twins,
     )
 
 

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 _FIRST, _TRIED, _DISTINCT, _TOO_WRONG = 4, 2, 2, 0.15
 # A wrong value is as bad as that many missing ones.
 _WRONG = 3
-# What twins that it separates, cost and nearness weigh in the score of the optimiser: each less than one drive.
-_SEPARABLE, _CHEAP, _NEAR = 0.05, 0.005, 0.03
+# What cost and nearness weigh in the score of the optimiser: each less than one drive.
+_CHEAP, _NEAR = 0.005, 0.03
+# What is left of the accuracy of what separates no twins, and the share of them that it must separate.
+_GUESS, _APART = 0.25, 0.5
 # The logarithm of a device time that nothing takes.
 _LONG = 13
 # Twins of as many drives, and a share of drives on which a value must be known to be built on.
@@ -60,7 +62,7 @@ class Settings:
     parameter: str
     seed: int = 1
     train: int = 8
-    confirm: int = 12
+    confirm: int = 8
     candidates: int = 1200
     rounds: int = 10
 
@@ -107,6 +109,16 @@ class Result:
         return (self.count("right") - _WRONG * self.count("wrong")) / self.drives[0]
 
     @property
+    def apart(self) -> float:
+        """The share of twins that it separates; 1 where there are none."""
+        return self.separated / self.drives[1] if self.drives[1] else 1.0
+
+    @property
+    def worth(self) -> float:
+        """Accuracy, of which little is left where it says the same of twins: then it is a guess of what is frequent."""
+        return self.accuracy * (_GUESS + (1 - _GUESS) * self.apart) if self.accuracy > 0 else self.accuracy
+
+    @property
     def cost(self) -> Cost:
         """What it took on an average drive."""
         total = sum((each.cost for each in self.verdicts), Cost())
@@ -116,22 +128,21 @@ class Result:
     @property
     def useful(self) -> bool:
         """Whether it is right more often than it is harmful."""
-        return self.accuracy > 0
+        return self.accuracy > 0 and self.apart >= _APART
 
     @property
     def score(self) -> float:
         """What the optimiser makes as small as it can."""
         if not self.verdicts:
             return -_NEAR * self.near
-        apart = self.separated / max(1, self.drives[1])
         cheap = _CHEAP * (_LONG - math.log10(1 + self.cost.target_ns))
-        return -self.accuracy - _SEPARABLE * apart - cheap - _NEAR * self.near
+        return -self.worth - cheap - _NEAR * self.near
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """The order of winners: by accuracy, by twins that it separates, then the cheapest."""
+        """The order of winners: by accuracy and the twins that it separates, then the cheapest."""
         cost = self.cost
-        return (-self.accuracy, -self.separated, cost.target_ns, cost.requests, json.dumps(self.recipe.document()))
+        return (not self.useful, -self.worth, cost.target_ns, cost.requests, json.dumps(self.recipe.document()))
 
 
 def _nearness(value: float | str | None, true: float | str) -> float:
@@ -145,6 +156,14 @@ def _nearness(value: float | str | None, true: float | str) -> float:
     if value <= 0 or true <= 0:
         return float(value == true)
     return max(0.0, 1 - abs(math.log2(value / true)))
+
+
+def separates(recipe: Recipe, pair: tuple[Drive, Start, Drive, Start]) -> bool:
+    """Whether a recipe says different things of two drives that differ in its parameter alone."""
+    scenario = scenario_of(recipe)
+    drive, start, other, own = pair
+    one, two = drive.judge(scenario, start).value, other.judge(scenario, own).value
+    return one is not None and two is not None and one != two
 
 
 @dataclass
@@ -185,12 +204,12 @@ class Search:
         self._drives, self._others = found[: settings.train], found[settings.train :]
         self._first = self._chosen()
         self._distinct = min(_DISTINCT, len({drive.true[settings.parameter] for drive, _ in self._drives}))
-        self._twins: list[tuple[int, Drive, Start]] = []
-        for place, (drive, start) in enumerate(self._drives):
+        self._twins: list[tuple[Drive, Start, Drive, Start]] = []
+        for drive, start in found:
             other = twin(drive, settings.parameter) if len(self._twins) < _TWINS else None
             if other is not None:
                 own = other.start(settings.parameter, start.patience_ns)
-                self._twins.append((place, other, own))
+                self._twins.append((drive, start, other, own))
         counts: dict[str, int] = {}
         for _, start in self._drives:
             for name in start.known:
@@ -205,10 +224,9 @@ class Search:
             return self.results[key]
         hopeful, near = self._hope(recipe)
         verdicts = self._verdicts(recipe, self._drives, len(self._drives)) if hopeful else []
-        separated, scenario = 0, scenario_of(recipe)
-        for place, other, start in self._twins if len(verdicts) == len(self._drives) else []:
-            one, two = verdicts[place], other.judge(scenario, start)
-            separated += one.value is not None and two.value is not None and one.value != two.value
+        separated = 0
+        for pair in self._twins if len(verdicts) == len(self._drives) else []:
+            separated += separates(recipe, pair)
         result = Result(recipe, tuple(verdicts), separated, (len(self._drives), len(self._twins)), near)
         self.results[key] = result
         self._keep(key, result, "searched")
