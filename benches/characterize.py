@@ -151,7 +151,7 @@ def search(asked: argparse.Namespace) -> None:
     with progress_bar(f"search {settings.parameter}", "recipes") as tell:
         winner = Search(settings, asked.state, tell).run()
     if not winner.useful:
-        print("no recipe was right on drives more often than it was harmful")
+        print("no recipe was right more often than harmful and separated half of the twins")
         return
     print(winner.recipe.to_toml())
     written = text(settings, winner, judged(winner.recipe, asked))
