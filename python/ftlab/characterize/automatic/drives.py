@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _outputs as outputs
+from ftlab.characterize.automatic.grammar import AUTOMATIC
 from ftlab.characterize.detect import Interval
 from ftlab.characterize.flow import Finding, Flow, judged
 from ftlab.characterize.population import Drawn, draw
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from ftlab.characterize.scenario import Scenario
     from ftlab.characterize.target import Target
 
-# How the names of scenarios begin that a search has found.
-AUTOMATIC = "automatic-"
 # Seeds of one search are apart from those of any other.
 _STRIDE = 1_000_000
 # A scenario that takes this many times as long as the hand-made ones is of no use.

@@ -6,8 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ftlab.characterize.automatic.drives import AUTOMATIC
-from ftlab.characterize.automatic.grammar import Recipe
+from ftlab.characterize.automatic.grammar import AUTOMATIC, Recipe
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ from ftlab.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+# How the names of scenarios begin that a search has found.
+AUTOMATIC = "automatic-"
 # Bytes of each unit, or the value that an earlier scenario found.
 UNITS: dict[str, int | str] = {
     "sector": 512,
