@@ -101,27 +101,44 @@ def noise_summary(lines: list[dict[str, Any]]) -> None:
         print(f"{name}: {dict(counts)}, {near} near enough, {holds} hold the truth")
 
 
-def options(words: list[str], *, searching: bool) -> argparse.Namespace:
-    """What a search is asked for, or the judgement of what a file has."""
-    told = search.__doc__ if searching else judge_files.__doc__
-    parser = argparse.ArgumentParser(prog=f"characterize.py {'search' if searching else 'judge'}", description=told)
+def options(words: list[str]) -> argparse.Namespace:
+    """What is asked for."""
+    parser = argparse.ArgumentParser(prog="characterize.py", description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="what", required=True)
+
+    def command(name: str, does: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=does.__doc__, description=does.__doc__)
+        added.set_defaults(does=does)
+        return added
+
+    command("population", judge_population)
+    under = command("noise", judge_noise)
+    under.add_argument("sigma", type=float, help="relative deviation of a time; one in a hundred is an outlier")
+    for seeds in (commands.choices["population"], under):
+        seeds.add_argument("first", type=int, help="first seed")
+        seeds.add_argument("count", type=counted, help="how many seeds")
     usual = Settings("page_bytes")
-    if searching:
-        parser.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
-        parser.add_argument("--train", type=int, default=usual.train, help="drives to search on")
-        parser.add_argument("--confirm", type=int, default=usual.confirm, help="more drives, for the best recipes")
-        parser.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
-        parser.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
-        parser.add_argument("--out", type=Path, metavar="FILE", help="write the scenario and its figures there")
-    else:
-        parser.add_argument("file", type=Path, help="scenarios, as `search --out` writes them, or one as TOML")
-    parser.add_argument("--seed", type=int, default=usual.seed, help="seed of drives and choices")
-    parser.add_argument("--held-out", type=int, default=24, help="drives to judge on")
-    parser.add_argument("--state", type=Path, metavar="DIR", help="keep what is known there, and go on from it")
-    asked = parser.parse_args(words)
-    if asked.held_out <= 0:
-        parser.error(f"--held-out {asked.held_out}: expected a whole number from 1")
-    return asked
+    searched = command("search", search)
+    searched.add_argument("parameter", help="what is searched for; `ftlab characterize --list` has them")
+    searched.add_argument("--train", type=int, default=usual.train, help="drives to search on")
+    searched.add_argument("--confirm", type=int, default=usual.confirm, help="more drives, for the best recipes")
+    searched.add_argument("--candidates", type=int, default=usual.candidates, help="recipes drawn at random")
+    searched.add_argument("--rounds", type=int, default=usual.rounds, help="generations of the refinement")
+    searched.add_argument("--out", type=Path, metavar="FILE", help="write the scenario and its figures there")
+    of_file = command("judge", judge_files)
+    of_file.add_argument("file", type=Path, help="scenarios, as `search --out` writes them, or one as TOML")
+    for automatic in (searched, of_file):
+        automatic.add_argument("--seed", type=int, default=usual.seed, help="seed of drives and choices")
+        automatic.add_argument("--held-out", type=counted, default=24, help="drives to judge on")
+        automatic.add_argument("--state", type=Path, metavar="DIR", help="keep what is known there, and go on from it")
+    return parser.parse_args(words)
+
+
+def counted(word: str) -> int:
+    """A number of things, at least one."""
+    if not word.isdecimal() or int(word) == 0:
+        raise argparse.ArgumentTypeError(f"{word}: expected a whole number from 1")
+    return int(word)
 
 
 def table(comparison: Comparison) -> None:
@@ -170,38 +187,43 @@ def judge_files(asked: argparse.Namespace) -> None:
         judged(recipe, asked)
 
 
-def automatic(what: str, words: list[str]) -> int:
-    """Search, or judge what was found: the exit status."""
-    asked = options(words, searching=what == "search")
-    try:
-        (search if what == "search" else judge_files)(asked)
-    except FtlabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on" if asked.state else "interrupted", file=sys.stderr)
-        return 130
-    return 0
+def judge_population(asked: argparse.Namespace) -> None:
+    """Characterize drives that seeds draw, and hold what is found against the truth."""
+    judge_seeds(asked, population, summary)
 
 
-def main() -> None:
-    """Judge the seeds that the command line names."""
-    what, *numbers = sys.argv[1:]
-    if what in {"search", "judge"}:
-        sys.exit(automatic(what, numbers))
-    work: Callable[[int], dict[str, Any]]
-    if what == "noise":
-        sigma, first, count = float(numbers[0]), int(numbers[1]), int(numbers[2])
-        work, ended = partial(noise, sigma=sigma), noise_summary
-    else:
-        first, count = int(numbers[0]), int(numbers[1])
-        work, ended = population, summary
+def judge_noise(asked: argparse.Namespace) -> None:
+    """Find the six parameters of the paper's drive, under the noise of seeds."""
+    judge_seeds(asked, partial(noise, sigma=asked.sigma), noise_summary)
+
+
+def judge_seeds(
+    asked: argparse.Namespace,
+    work: Callable[[int], dict[str, Any]],
+    ended: Callable[[list[dict[str, Any]]], None],
+) -> None:
+    """Print a line for each seed as it ends, and what they come to."""
     lines = []
-    for seed in range(first, first + count):
+    for seed in range(asked.first, asked.first + asked.count):
         lines.append(work(seed))
         print(json.dumps(lines[-1]), flush=True)
     ended(lines)
 
 
+def main(words: list[str]) -> int:
+    """Do what is asked for: the exit status."""
+    asked = options(words)
+    try:
+        asked.does(asked)
+    except FtlabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        goes_on = asked.what in {"search", "judge"} and asked.state
+        print("interrupted; the same command goes on" if goes_on else "interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -435,11 +435,31 @@ def test_what_was_found_is_text_and_back() -> None:
     ],
 )
 def test_the_command_says_what_is_wrong(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = runpy.run_path(str(ROOT / "benches" / "characterize.py"))["automatic"]
-    assert command(words[0], words[1:]) == 2
+    command = runpy.run_path(str(ROOT / "benches" / "characterize.py"))["main"]
+    assert command(words) == 2
     error = capsys.readouterr().err
     assert re.search(said, error)
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "the following arguments are required: what"),
+        (["population", "1"], "the following arguments are required: count"),
+        (["population", "1", "0"], "0: expected a whole number from 1"),
+        (["noise", "much", "1", "1"], "invalid float value: 'much'"),
+        (["seach", "page_bytes"], "invalid choice: 'seach'"),
+    ],
+)
+def test_what_was_not_asked_for_rightly_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = runpy.run_path(str(ROOT / "benches" / "characterize.py"))["main"]
+    with pytest.raises(SystemExit) as ended:
+        command(words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 @LONG
