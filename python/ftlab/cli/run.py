@@ -94,6 +94,9 @@ def run(
 
     Prints a short table, or with --json the summary document. Ctrl-C, SIGTERM and SIGHUP end a run with what was
     measured so far, marked partial. The exit status is 128 and the signal's number: 130 after Ctrl-C.
+
+    A drive that takes a second to age is kept for later runs, in $FTLAB_CACHE or else the user's folder for caches.
+    With FTLAB_CACHE= none is kept.
     """
     # Also where nobody sees the series: a typing error is one.
     series_interval(series)
