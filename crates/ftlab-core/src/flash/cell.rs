@@ -1,7 +1,5 @@
 //! Cells and the classes of their pages: which page of a block is fast, which is slow.
 
-use std::ops::Range;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,10 +135,6 @@ pub struct WordLines {
     pages: Vec<u16>,
     /// For each page, where those of its word line begin, and where it stands itself.
     places: Vec<(u16, u16)>,
-    /// For each page, and for the end: how many pages those before it endanger in all.
-    before: Vec<u32>,
-    /// How far an endangered page may be behind.
-    reach: u32,
 }
 
 impl WordLines {
@@ -165,14 +159,7 @@ impl WordLines {
             }
             start += line.len() as u16;
         }
-        let mut all = Self { pages: lines.concat(), places, before: vec![0], reach: 0 };
-        for page in 0..classes.len() as u32 {
-            let endangered = all.endangered(page);
-            let (count, farthest) = (endangered.len() as u32, endangered.first().copied());
-            all.before.push(all.before[page as usize] + count);
-            all.reach = all.reach.max(farthest.map_or(0, |farthest| page - u32::from(farthest)));
-        }
-        all
+        Self { pages: lines.concat(), places }
     }
 
     /// Most pages that one program endangers.
@@ -186,18 +173,6 @@ impl WordLines {
     pub fn endangered(&self, page: u32) -> &[u16] {
         let (start, at) = self.places[page as usize];
         &self.pages[start.into()..at.into()]
-    }
-
-    /// How many pages the programs of `pages` endanger in all.
-    #[inline]
-    pub fn endangered_by(&self, pages: Range<u32>) -> u32 {
-        self.before[pages.end as usize] - self.before[pages.start as usize]
-    }
-
-    /// How far before a page those may be that it endangers.
-    #[inline]
-    pub fn reach(&self) -> u32 {
-        self.reach
     }
 }
 

@@ -24,7 +24,7 @@ use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
 use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
-use crate::flash::pairs::{PairGuard, rarely};
+use crate::flash::pairs::PairGuard;
 use crate::flash::port::{CountingPort, FlashPort, Submission};
 use crate::flash::role::Role;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
@@ -285,12 +285,12 @@ impl<P: FlashPort> Flash<P> {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         if self.watches_programs {
-            rarely();
             return self.program_watched(page, units, cause, after);
         }
         self.program_now(page, units, cause, after)
     }
 
+    #[cold]
     #[inline(never)]
     fn program_watched(
         &mut self,
@@ -301,7 +301,7 @@ impl<P: FlashPort> Flash<P> {
     ) -> FlashResult<P::Ticket> {
         let after = self.before_program(page, units, after)?;
         let done = self.program_now(page, units, cause, after)?;
-        self.note_program(page.block, done);
+        self.remember_program(page.block, done);
         Ok(done)
     }
 
@@ -369,7 +369,6 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// `page` of a block for `role` is programmed next; in SLC mode only LSB pages are.
-    #[inline]
     fn enter(&mut self, page: PageAt, role: Role, lsb_only: bool, cause: Cause) -> FlashResult<()> {
         if self.nand.next_page(page.block) == 0 {
             self.nand.reserve(page.block, role, lsb_only);
@@ -432,7 +431,6 @@ impl<P: FlashPort> Flash<P> {
             return Err(other_plane(source, to, cause));
         }
         if self.has_backup() {
-            rarely();
             return self.copyback_watched(from, to, cause, after, remap);
         }
         self.copyback_run(from, to, cause, after, remap)
@@ -485,14 +483,17 @@ impl<P: FlashPort> Flash<P> {
 
     #[inline(always)]
     fn note_program(&mut self, block: BlockId, done: P::Ticket) {
-        if P::LISTENS && self.watches_programs {
-            rarely();
+        if self.watches_programs {
             self.remember_program(block, done);
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn remember_program(&mut self, block: BlockId, done: P::Ticket) {
+        if !P::LISTENS {
+            return;
+        }
         if !self.last_programs.is_empty() {
             self.last_programs[block.index()] = done;
         }
@@ -599,7 +600,6 @@ impl<P: FlashPort> Flash<P> {
     #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
         if self.has_backup() {
-            rarely();
             self.note_superseded(ppn);
         }
         self.nand.invalidate(ppn)

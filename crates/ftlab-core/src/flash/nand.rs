@@ -196,7 +196,6 @@ impl NandArray {
     }
 
     /// Check that `page` is of a block for `role`, as far as that can be read.
-    #[inline]
     pub(super) fn check_role(&self, page: PageAt, role: Role, cause: Cause) -> FlashResult<()> {
         match self.role(page.block) {
             Some(other) if other != role => {
@@ -331,13 +330,10 @@ impl NandArray {
     }
 
     /// Program a page with copies of the units of the page `home`, which stay where they are.
-    #[inline]
     pub(super) fn program_backup(&mut self, page: PageAt, home: PageAt, cause: Cause) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         let of = self.geometry.unit(home).index();
-        for slot in 0..self.geometry.slots_per_page as usize {
-            self.spare[first + slot] = self.spare[of + slot];
-        }
+        self.spare.copy_within(of..of + self.geometry.slots_per_page as usize, first);
         if let Some(contents) = &mut self.contents {
             let opening = self.blocks[home.block.index()].sequence;
             let home = Home { page: self.geometry.page_id(home), opening };

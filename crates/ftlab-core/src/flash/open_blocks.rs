@@ -27,7 +27,6 @@ impl<E: Copy> OpenBlocks<E> {
         }
     }
 
-    #[inline]
     pub(super) fn is_open(&self, block: BlockId) -> bool {
         self.starts[block.index()] != CLOSED
     }
@@ -56,8 +55,6 @@ impl<E: Copy> OpenBlocks<E> {
         &mut self.entries[start..start + self.pages_per_block]
     }
 
-    #[cold]
-    #[inline(never)]
     fn begin(&mut self, block: BlockId, fresh: E) {
         let start = self.free.pop().unwrap_or_else(|| {
             self.entries.resize(self.entries.len() + self.pages_per_block, fresh);

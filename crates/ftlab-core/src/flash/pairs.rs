@@ -253,21 +253,19 @@ impl<T: Ticket> PairGuard<T> {
             return;
         }
         self.writer = writer;
-        for ppn in &self.uncommitted {
-            let page = geometry.page_of(*ppn);
+        for ppn in self.uncommitted.drain(..) {
+            let page = geometry.page_of(ppn);
             if let Some(page) = self.open.get_mut(page) {
                 // Requests before may have overwritten other units of the page.
                 page.stale = join(page.stale, self.written);
             }
         }
-        self.uncommitted.clear();
         self.old_blocks.clear();
         self.old_is_gone = false;
         self.written = ready;
     }
 
     /// The page at `ppn` is stale because of what was programmed last.
-    #[inline]
     fn superseded(&mut self, geometry: &Geometry, ppn: Ppn) {
         let block = geometry.block_of(ppn);
         match self.writer {
@@ -308,36 +306,23 @@ impl<T: Ticket> PairGuard<T> {
         }
     }
 
-    /// `page` is programmed next.
-    #[inline]
-    fn programmed_one(&mut self, page: PageAt, ready: T) {
-        let pages = self.open.open(page.block, Page::unknown(ready));
-        pages[page.index as usize].writer = self.writer;
-        if page.index as usize + 1 == pages.len() {
-            self.open.close(page.block);
-        }
-    }
-
     /// How many of the next `most` pages from `page` on endanger nothing but each other, where that needs no backup: what is
     /// written now has written them. Also how many pages they endanger.
     fn apart(&self, page: PageAt, most: u32) -> (u32, u32) {
         // What copies are of stands until all of them have been programmed.
         let is_own = self.keys.exempt_same_request && matches!(self.writer, Writer::Internal(_));
-        // Pages beyond the reach of a word line endanger none that were there before.
-        let reached = if is_own { most.min(self.lines.reach()) } else { most };
-        let is_apart = |page_at: &u32| {
-            let first = self.lines.endangered(*page_at).first();
-            first.is_none_or(|first| is_own && u32::from(*first) >= page.index)
-        };
-        let apart = (page.index..page.index + reached).take_while(is_apart).count() as u32;
-        let count = if apart == reached { most } else { apart };
-        (count, self.lines.endangered_by(page.index..page.index + count))
+        let (mut count, mut endangered) = (0, 0);
+        while count < most {
+            let pages = self.lines.endangered(page.index + count);
+            if pages.first().is_some_and(|first| !is_own || u32::from(*first) < page.index) {
+                break;
+            }
+            count += 1;
+            endangered += pages.len() as u32;
+        }
+        (count, endangered)
     }
 }
-
-/// Programs are watched over: most drives have no backup, and what they run is laid out for them.
-#[cold]
-pub(super) const fn rarely() {}
 
 /// What a page needs before a program that endangers it.
 enum Need<T> {
@@ -359,11 +344,11 @@ impl<P: FlashPort> Flash<P> {
     #[inline(always)]
     pub(crate) fn begin_group(&mut self, id: u32) {
         if self.has_backup() {
-            rarely();
             self.begin_writer(Writer::Group(id));
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn begin_writer(&mut self, writer: Writer) {
         let ready = self.port.ready();
@@ -423,13 +408,10 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        if !self.has_backup() {
-            return Ok(after);
-        }
-        rarely();
-        self.look_after(page, units, after)
+        if self.has_backup() { self.look_after(page, units, after) } else { Ok(after) }
     }
 
+    #[cold]
     #[inline(never)]
     fn look_after(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
         let mut after = after;
@@ -440,13 +422,14 @@ impl<P: FlashPort> Flash<P> {
         }
         let ready = self.port.ready();
         if let Some(pairs) = &mut self.pairs {
-            pairs.programmed_one(page, ready);
+            pairs.programmed(page, 1, ready);
         }
         Ok(after)
     }
 
     /// [`copyback_all`](Self::copyback_all) where programs are watched over: those that endanger what was there before are done
     /// one by one.
+    #[cold]
     #[inline(never)]
     pub(super) fn copyback_watched(
         &mut self,
@@ -552,7 +535,7 @@ impl<P: FlashPort> Flash<P> {
     }
 
     fn need(&self, pairs: &PairGuard<P::Ticket>, page: PageAt, units: &[Lpn]) -> Need<P::Ticket> {
-        if !self.nand.is_written(page) {
+        if !self.nand.is_written(page) || self.units_of(page).next().is_none() {
             return Need::Nothing;
         }
         let is_live = |ppn: Ppn, lpn: Lpn| match pairs.keys.invalidate_at {
@@ -560,19 +543,10 @@ impl<P: FlashPort> Flash<P> {
             InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
         } || pairs.trimmed.contains(&ppn)
             || pairs.moved.contains(&ppn);
-        let (mut holds_data, mut holds_live, mut is_cached) = (false, false, true);
-        for (ppn, lpn) in self.units_of(page) {
-            holds_data = true;
-            if is_live(ppn, lpn) {
-                holds_live = true;
-                is_cached = is_cached && pairs.cached.as_ref().is_some_and(|cached| cached.has(ppn));
-            }
-        }
-        if !holds_data {
-            return Need::Nothing;
-        }
         let state = pairs.open.get(page).copied().unwrap_or_else(|| Page::unknown(self.port.ready()));
-        if !holds_live {
+        let mut live =
+            self.units_of(page).filter(|(ppn, lpn)| is_live(*ppn, *lpn)).map(|(ppn, _)| ppn).peekable();
+        if live.peek().is_none() {
             return Need::Wait(state.stale);
         }
         let is_own = state.writer == pairs.writer
@@ -589,7 +563,10 @@ impl<P: FlashPort> Flash<P> {
         if area.has(state.kept) {
             return Need::Kept;
         }
-        if is_cached { Need::Cached(self.guard_of(page.block)) } else { Need::Backup }
+        match &pairs.cached {
+            Some(cached) if live.all(|ppn| cached.has(ppn)) => Need::Cached(self.guard_of(page.block)),
+            _ => Need::Backup,
+        }
     }
 
     /// A cache has a clean copy of what is at `ppn`, or has it no more.
@@ -638,10 +615,8 @@ impl<P: FlashPort> Flash<P> {
         self.admit(Command::Program, Cause::LsbBackup)?;
         self.nand.program_backup(to, page, Cause::LsbBackup)?;
         let (old, new) = (self.geometry().unit(page).0, self.geometry().unit(to).0);
-        if self.nand.verifies() {
-            for slot in 0..count {
-                self.nand.store_copy(Ppn(old + slot), Ppn(new + slot));
-            }
+        for slot in 0..count {
+            self.nand.store_copy(Ppn(old + slot), Ppn(new + slot));
         }
         let submission = self.submission(Command::Program, Cause::LsbBackup, to, self.bus_bytes(sectors));
         self.port.submit(submission, read);
@@ -693,6 +668,7 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// What was programmed last has made `ppn` stale.
+    #[cold]
     #[inline(never)]
     pub(super) fn note_superseded(&mut self, ppn: Ppn) {
         if let Some(pairs) = &mut self.pairs {
