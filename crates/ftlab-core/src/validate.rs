@@ -70,7 +70,7 @@ impl DeviceConfig {
     fn check_nvm(&self) -> Result<(), ConfigError> {
         let (g, kind) = (&self.geometry, self.ftl.kind.kind());
         let cannot_cooperate = (kind != FtlKind::Page).then(|| kind.name());
-        self.nvm.check(g.page_bytes, g.unit_bytes(), cannot_cooperate)?;
+        self.nvm.check(g.page_bytes, self.host.link_mb_per_s, cannot_cooperate)?;
         let hiding = self.buffer.keys().and_then(|keys| keys.hiding);
         if let (Some(hiding), true) = (hiding, self.nvm.is_on()) {
             let expected = "is about the time of flash, which a cache between buffer and flash takes away: choose nvm.kind = \"none\", or leave it out";

@@ -24,6 +24,10 @@ fn gc(outcome: &RunOutcome) -> GcCounts {
 
 /// `drive` with a cache of `keys`; `None` when the drive cannot have it.
 pub fn cached(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
+    let link_mb_per_s = drive["host"]["link_mb_per_s"].as_f64().unwrap_or_default();
+    if keys["place"] == "host" && link_mb_per_s == 0.0 {
+        drive = merged(drive, json!({ "host": { "link_mb_per_s": 2000 } }));
+    }
     drive["nvm"] = keys;
     let config: DeviceConfig = serde_json::from_value(drive).unwrap();
     config.validate().is_ok().then_some(config)
@@ -175,7 +179,7 @@ fn an_erase_waits_for_the_message_that_made_it_harmless() {
         let mut config = serde_json::to_value(by_hand("cdm")).unwrap();
         config["nvm"] =
             json!({ "kind": "cdm", "bytes": 32 * 4096, "place": "host", "message_us": message_us });
-        config["host"] = json!({ "link_mb_per_s": 0, "arrival": "closed", "queue_depth": 64 });
+        config["host"] = json!({ "link_mb_per_s": 2000, "arrival": "closed", "queue_depth": 64 });
         let config = device(config);
         let mut rng = Rng::new(1, "erase");
         let requests: Vec<Request> =
@@ -275,7 +279,11 @@ fn what_must_be_equal() {
         assert_eq!(flash.reads.total, counts.read_misses, "{kind}");
     }
     // Messages that take no time change nothing.
-    let cdm = |place: Value| text(&run(&of(merged(json!({ "kind": "cdm", "bytes": 65536 }), place)), &all).0);
+    let linked = merged(filled.clone(), json!({ "host": { "link_mb_per_s": 2000 } }));
+    let cdm = |place: Value| {
+        let nvm = merged(json!({ "kind": "cdm", "bytes": 65536 }), place);
+        text(&run(&device(merged(linked.clone(), json!({ "nvm": nvm }))), &all).0)
+    };
     let (host, inside) = (cdm(json!({ "place": "host" })), cdm(json!({})));
     let without = |mut summary: Value| {
         summary["nvm"]["messages"] = json!(0);
@@ -291,14 +299,76 @@ fn what_must_be_equal() {
         summary
     };
     assert_eq!(removable("counts"), removable("free"));
-    // Without latencies, writes see a buffer with a capacitor.
+}
+
+/// Without latencies, a cache that flash knows nothing of is a buffer with a capacitor, command for command.
+#[test]
+fn a_basic_cache_is_a_buffer_that_keeps_its_frames() {
     let buffer = json!({ "buffer": { "kind": "lru", "bytes": 65536, "wait": "frame", "drain_at_end": false },
         "power": { "capacitor": true } });
-    let (outcome, log) = run(&device(merged(filled.clone(), buffer)), &writes);
-    let (other, other_log) = run(&of(json!({ "kind": "basic", "bytes": 65536 })), &writes);
-    assert_eq!(outcome.summary.flash, other.summary.flash);
-    assert_eq!(log.commands, other_log.commands);
-    assert_eq!(latencies(&log), latencies(&other_log));
+    let cache = json!({ "nvm": { "kind": "basic", "bytes": 65536 } });
+    let one_die = json!({ "precondition": { "kind": "fill" } });
+    let four_dies = json!({ "precondition": { "kind": "fill" }, "timing": { "bus_mb_per_s": 40 },
+        "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 24 }, "ftl": { "over_provisioning": 0.5 } });
+    let gathered = json!({ "precondition": { "kind": "fill" },
+        "geometry": { "mapping_unit_bytes": 1024, "blocks_per_plane": 24 }, "ftl": { "over_provisioning": 0.5 } });
+    let mut evicted = 0;
+    for (shape, unit) in [(one_die, 8), (four_dies, 8), (gathered, 2)] {
+        let base = merged(small(), shape);
+        for seed in 0..12 {
+            let mut rng = Rng::new(seed, "equal");
+            let mut is_trimmed = [false; 153];
+            // Whole pages: of one in part, the cache has all, and the buffer what was accessed. None is read that holds nothing:
+            // the buffer keeps that too.
+            let requests: Vec<Request> = (0..2000_u32)
+                .map(|at| {
+                    let (first, pages) = (rng.below(150), 1 + rng.below(3));
+                    let touched = &mut is_trimmed[first as usize..(first + pages) as usize];
+                    let op = match rng.below(16) {
+                        0..8 if !touched.contains(&true) => Op::Read,
+                        0..14 => Op::Write,
+                        14 => Op::Trim,
+                        _ => Op::Flush,
+                    };
+                    if op != Op::Flush {
+                        touched.fill(op == Op::Trim);
+                    }
+                    let sectors = if op == Op::Flush { 0 } else { unit * pages as u32 };
+                    request(f64::from(at) * 250.0, op, u64::from(unit) * first, sectors)
+                })
+                .collect();
+            let (outcome, log) = run(&device(merged(base.clone(), buffer.clone())), &requests);
+            let (other, other_log) = run(&device(merged(base.clone(), cache.clone())), &requests);
+            assert_eq!(outcome.summary.flash, other.summary.flash, "{base}, seed {seed}");
+            assert_eq!(log.commands, other_log.commands, "{base}, seed {seed}");
+            assert_eq!(latencies(&log), latencies(&other_log), "{base}, seed {seed}");
+            evicted += counts(&other).evictions_host_dirty;
+        }
+    }
+    assert!(evicted > 10_000, "{evicted}");
+}
+
+/// Units of 64 KiB have more sectors than a word has bits.
+#[test]
+fn units_of_any_size_are_kept_whole() {
+    for kind in ["basic", "cdm"] {
+        let config = device(json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 24, "pages_per_block": 8, "page_bytes": 65536 },
+            "cell": { "kind": "slc" },
+            "ftl": { "logical_pages": 100 },
+            "nvm": { "kind": kind, "bytes": 10 * 65536 },
+        }));
+        let mut rng = Rng::new(1, "large units");
+        let requests: Vec<Request> = (0..3000)
+            .map(|at| {
+                let op = if rng.below(2) == 0 { Op::Read } else { Op::Write };
+                request(f64::from(at), op, rng.below(12_600), 1 + rng.below(200) as u32)
+            })
+            .collect();
+        let options = RunOptions { verify: true, ..RunOptions::default() };
+        let outcome = checked(&config, &requests, &options).unwrap();
+        assert!(counts(&outcome).evictions_host_dirty > 500);
+    }
 }
 
 /// A load that reads only programs nothing, unless collection has dropped copies before.
@@ -471,6 +541,10 @@ fn what_makes_no_sense_is_refused() {
             "\"lru\", \"cflru\" or \"lru_wsr\"",
         ),
         (json!({ "nvm": { "kind": "cdm", "bytes": 4096, "read_us": 1e12 } }), "nvm.read_us"),
+        (
+            json!({ "nvm": { "kind": "cdm", "bytes": 4096, "place": "host" }, "host": { "link_mb_per_s": 0 } }),
+            "nvm.place = \"host\": needs a link to the drive: set host.link_mb_per_s, such as 2000",
+        ),
         (
             json!({ "nvm": { "kind": "cdm", "bytes": 4096 }, "power": { "atomic": "request" } }),
             "nvm.kind = \"none\"",

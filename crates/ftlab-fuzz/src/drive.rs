@@ -173,6 +173,10 @@ fn put_memories(dice: &mut Dice, value: &mut Value, page_bytes: u64) {
             "kind": dice.pick(&kinds("nvm", "kind")), "bytes": page_bytes * dice.pick(&[1, 3, 10, 40]),
             "read_us": dice.below(3), "write_us": dice.below(4), "mb_per_s": dice.pick(&[0, 800]),
         });
+        if value["nvm"]["kind"] == "cdm" && dice.once_in(3) {
+            value["nvm"]["place"] = json!("host");
+            value["host"]["link_mb_per_s"] = json!(2000);
+        }
     }
 }
 

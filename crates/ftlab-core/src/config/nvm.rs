@@ -7,7 +7,6 @@ use crate::buffer::order::VictimUnit;
 use crate::buffer::{BufferChoice, BufferKind};
 use crate::config::timing::{HOUR_US, check_rate};
 use crate::error::{ConfigError, refuse};
-use crate::geometry::SECTOR_BYTES;
 use crate::nvm::{CacheKeys, CachePlace, NvmChoice};
 
 /// The non-volatile cache.
@@ -48,14 +47,15 @@ impl NvmConfig {
         }
     }
 
-    /// Check its limits. `cannot_cooperate`: the name of the translation layer, if it cannot work with a cache.
+    /// Check its limits. `link_mb_per_s`: the rate of the host's link. `cannot_cooperate`: the name of the translation layer,
+    /// if it cannot work with a cache.
     ///
     /// # Errors
     /// The first value beyond them.
     pub(crate) fn check(
         &self,
         page_bytes: u64,
-        unit_bytes: u64,
+        link_mb_per_s: f64,
         cannot_cooperate: Option<&str>,
     ) -> Result<(), ConfigError> {
         let Some(keys) = self.kind.cache() else { return Ok(()) };
@@ -83,12 +83,10 @@ impl NvmConfig {
             );
             return refuse("nvm.bytes", keys.bytes, expected);
         }
-        let most = 64 * u64::from(SECTOR_BYTES);
-        if unit_bytes > most {
-            let expected = format!(
-                "keeps account of at most 64 sectors a page: geometry.mapping_unit_bytes is {unit_bytes}, choose {most} or less"
-            );
-            return refuse("nvm.kind", format!("{:?}", self.kind.kind().name()), expected);
+        if self.is_in_host() && link_mb_per_s == 0.0 {
+            let expected =
+                "needs a link to the drive: set host.link_mb_per_s, such as 2000, or choose \"device\"";
+            return refuse("nvm.place", "\"host\"", expected);
         }
         if let (true, Some(layer)) = (self.kind.cooperates(), cannot_cooperate) {
             let expected = format!(

@@ -18,7 +18,7 @@ pub enum CachePlace {
     /// Inside the drive: the translation layer and the cache know each other's state for nothing.
     #[default]
     Device,
-    /// In the host, as its page cache: each change of state is a message over the link.
+    /// In the host, as its page cache: each change of state is a message over the link, so that `host.link_mb_per_s` is set.
     Host,
 }
 
@@ -138,8 +138,8 @@ const BASIC_CONTRASTS: &[Contrast] = contrasts!("nvm.kind=\"basic\"", "basic_flu
 const CDM_CONTRASTS: &[Contrast] = contrasts!(
     "nvm.kind=\"cdm\"",
     "removable", "\"free\"", [];
-    "place", "\"host\"", ["nvm.message_us=100"];
-    "message_us", "1000", ["nvm.place=\"host\""];
+    "place", "\"host\"", ["nvm.message_us=100", "host.link_mb_per_s=1000.0"];
+    "message_us", "1000", ["nvm.place=\"host\"", "host.link_mb_per_s=1000.0"];
 );
 
 axis! { @

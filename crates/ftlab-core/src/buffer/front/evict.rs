@@ -81,7 +81,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 let moment = flash.port.join(event, self.frames.ready(frame));
                 self.frames.set_ready(frame, moment);
             }
-            self.set_free(frame);
+            self.frames.leave(frame);
         }
         self.scratch.freed = freed;
         self.draining = flash.port.join(self.draining, event);

@@ -1,5 +1,7 @@
 //! Frames: which page each has, which of its sectors it holds, and which of them are newer than in flash.
 
+use std::collections::VecDeque;
+
 use crate::buffer::order::{Buffered, FrameId, LOOKED_AT};
 use crate::geometry::Lpn;
 use crate::table;
@@ -64,10 +66,18 @@ pub(crate) struct Frames<T> {
     dirty: Masks,
     /// When what a frame holds is there; for a free one, when it may be written.
     ready: Vec<T>,
-    /// Where the frame of a page is found: a table with open addresses.
+    /// Where the frame of a page is found: a table with open addresses, or an entry for each page where that is smaller.
     directory: Vec<u32>,
-    /// With verification, the version of each sector of each frame.
+    /// Whether each page has an entry of its own.
+    is_direct: bool,
+    /// Frames from this one on have never had a page.
+    fresh: u32,
+    /// Other free frames, in the order in which they became free.
+    freed: VecDeque<FrameId>,
+    /// With verification, versions of the sectors of each frame.
     versions: Vec<u32>,
+    /// How many a frame has.
+    versions_each: usize,
     /// Frames whose dirty sectors are not empty.
     dirty_frames: u32,
     /// Frames with a page.
@@ -75,17 +85,24 @@ pub(crate) struct Frames<T> {
 }
 
 impl<T: Copy> Frames<T> {
-    /// All free from `ready` on, for units of `sectors`.
-    pub(crate) fn new(frames: u32, sectors: u32, verify: bool, ready: T) -> Self {
-        let shift = sectors.trailing_zeros();
+    /// As many as `frames` for a drive of `pages`, all free from `ready` on. What is held and dirty is known for each of the
+    /// `parts` of a page, and as many versions as `versions_each`.
+    pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32, ready: T) -> Self {
+        let shift = parts.trailing_zeros();
         let slots = u64::from(frames) * 3 / 2 + 2;
+        let is_direct = u64::from(pages) <= slots;
+        let slots = if is_direct { pages.into() } else { slots };
         Self {
             lpns: nothing(frames as usize),
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
             ready: vec![ready; frames as usize],
             directory: nothing(slots as usize),
-            versions: vec![0; if verify { frames as usize * sectors as usize } else { 0 }],
+            is_direct,
+            fresh: 0,
+            freed: VecDeque::new(),
+            versions: vec![0; frames as usize * versions_each as usize],
+            versions_each: versions_each as usize,
             dirty_frames: 0,
             used: 0,
         }
@@ -104,12 +121,15 @@ impl<T: Copy> Frames<T> {
             + self.held.words.len() * 8
             + self.dirty.words.len() * 8
             + self.ready.len() * size_of::<T>()
-            + self.directory.len() * 4) as u64
+            + (self.directory.len() + self.freed.capacity()) * 4) as u64
     }
 
     /// Where the search for a page begins.
     #[inline]
     fn home(&self, lpn: u32) -> usize {
+        if self.is_direct {
+            return lpn as usize;
+        }
         let hash = u64::from(lpn.wrapping_mul(0x9E37_79B1));
         ((hash * self.directory.len() as u64) >> 32) as usize
     }
@@ -178,6 +198,27 @@ impl<T: Copy> Frames<T> {
         }
     }
 
+    /// How many frames are free.
+    pub(crate) fn free(&self) -> usize {
+        (self.count() - self.fresh) as usize + self.freed.len()
+    }
+
+    /// The frame that has been free for longest, for a page that enters it.
+    #[inline]
+    pub(crate) fn take_free(&mut self) -> Option<FrameId> {
+        if self.fresh < self.count() {
+            self.fresh += 1;
+            return Some(FrameId(self.fresh - 1));
+        }
+        self.freed.pop_front()
+    }
+
+    /// Pages have entered frames that were not taken: the others are free, in their order.
+    pub(crate) fn find_free(&mut self) {
+        self.fresh = self.count();
+        self.freed = (0..self.count()).map(FrameId).filter(|frame| self.page(*frame).lpn.0 == NONE).collect();
+    }
+
     /// `frame`, which is free, takes a page of which it holds nothing so far.
     pub(crate) fn enter(&mut self, frame: FrameId, lpn: Lpn) {
         let mut at = self.home(lpn.0);
@@ -190,14 +231,19 @@ impl<T: Copy> Frames<T> {
         self.held.set(frame, 0);
     }
 
-    /// `frame` is free: its page has left.
+    /// `frame` is free: its page has left. From its moment on it may be written.
     pub(crate) fn leave(&mut self, frame: FrameId) {
         self.set_dirty(frame, 0);
+        self.freed.push_back(frame);
         let lpn = std::mem::replace(&mut self.lpns[frame.0 as usize], NONE);
         self.used -= 1;
         let mut hole = self.home(lpn);
         while self.directory[hole] != frame.0 {
             hole = self.next(hole);
+        }
+        if self.is_direct {
+            self.directory[hole] = NONE;
+            return;
         }
         // What was put behind it for want of its place moves up.
         let mut at = hole;
@@ -263,24 +309,18 @@ impl<T: Copy> Frames<T> {
 
     /// The versions of the sectors of a frame; empty without verification.
     pub(crate) fn versions(&self, frame: FrameId) -> &[u32] {
-        let sectors = self.sectors();
-        let start = frame.0 as usize * sectors;
-        self.versions.get(start..start + sectors).unwrap_or_default()
+        let start = frame.0 as usize * self.versions_each;
+        self.versions.get(start..start + self.versions_each).unwrap_or_default()
     }
 
     /// The same, to be changed.
     pub(crate) fn versions_mut(&mut self, frame: FrameId) -> &mut [u32] {
-        let sectors = self.sectors();
-        let start = frame.0 as usize * sectors;
-        self.versions.get_mut(start..start + sectors).unwrap_or_default()
+        let start = frame.0 as usize * self.versions_each;
+        self.versions.get_mut(start..start + self.versions_each).unwrap_or_default()
     }
 
-    fn sectors(&self) -> usize {
-        1 << self.held.shift
-    }
-
-    /// Recount everything; `free` frames are free.
-    pub(crate) fn verify(&self, free: usize) -> Result<(), String> {
+    /// Recount everything.
+    pub(crate) fn verify(&self) -> Result<(), String> {
         let (mut used, mut dirty) = (0, 0);
         for frame in (0..self.count()).map(FrameId) {
             let Buffered { lpn, .. } = self.page(frame);
@@ -308,6 +348,7 @@ impl<T: Copy> Frames<T> {
                 self.used, self.dirty_frames
             ));
         }
+        let free = self.free();
         if used as usize + free != self.lpns.len() {
             return Err(format!("{used} frames have pages and {free} are free, of {}", self.lpns.len()));
         }
@@ -322,34 +363,42 @@ mod tests {
 
     #[test]
     fn every_page_is_found_where_it_is() {
-        for sectors in [1, 8, 64] {
-            let mut frames = Frames::new(50, sectors, true, ());
-            let mut free: Vec<u32> = (0..50).collect();
+        // With 120 pages a table with open addresses, with 77 an entry for each page.
+        for (pages, parts) in [(120, 1), (120, 8), (120, 64), (77, 8)] {
+            let mut frames = Frames::new(50, pages, parts, parts, ());
+            assert_eq!(frames.is_direct, pages == 77);
+            let mut free: VecDeque<u32> = (0..50).collect();
             let mut model = std::collections::BTreeMap::new();
-            let mut rng = Rng::new(u64::from(sectors), "frames");
+            let mut rng = Rng::new(u64::from(parts), "frames");
             for step in 0..20_000_u64 {
-                let lpn = rng.below(120) as u32;
+                let lpn = rng.below(pages.into()) as u32;
                 match (frames.find(Lpn(lpn)), model.get(&lpn).copied()) {
                     (Some(frame), Some((known, mask))) => {
                         assert_eq!((frame.0, frames.held(frame)), (known, mask));
                         if step % 2 == 0 {
                             frames.leave(frame);
                             model.remove(&lpn);
-                            free.push(known);
+                            free.push_back(known);
                         }
                     }
                     (None, None) => {
-                        let Some(frame) = free.pop() else { continue };
-                        let mask = (rng.below(u64::MAX) | 1) & (u64::MAX >> (64 - sectors));
-                        frames.enter(FrameId(frame), Lpn(lpn));
-                        frames.set_held(FrameId(frame), mask);
-                        frames.set_dirty(FrameId(frame), mask);
-                        model.insert(lpn, (frame, mask));
+                        let taken = frames.take_free();
+                        assert_eq!(
+                            taken.map(|frame| frame.0),
+                            free.pop_front(),
+                            "the first that became free"
+                        );
+                        let Some(frame) = taken else { continue };
+                        let mask = (rng.below(u64::MAX) | 1) & (u64::MAX >> (64 - parts));
+                        frames.enter(frame, Lpn(lpn));
+                        frames.set_held(frame, mask);
+                        frames.set_dirty(frame, mask);
+                        model.insert(lpn, (frame.0, mask));
                     }
                     other => panic!("page {lpn}: {other:?}"),
                 }
                 if step % 500 == 0 {
-                    frames.verify(free.len()).unwrap();
+                    frames.verify().unwrap();
                 }
             }
         }

@@ -14,8 +14,6 @@ mod rate;
 mod select;
 mod serve;
 
-use std::collections::VecDeque;
-
 use crate::access::{Access, Part};
 use crate::buffer::Orders;
 use crate::buffer::front::rate::Rate;
@@ -196,8 +194,6 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
 #[derive(Debug, Clone)]
 struct WriteBuffer<T> {
     frames: Frames<T>,
-    /// Free frames, in the order in which they became free.
-    free: VecDeque<FrameId>,
     order: Orders,
     /// When all evictions so far have ended: what a flush waits for.
     draining: T,
@@ -279,12 +275,12 @@ impl<T: Ticket> WriteBuffer<T> {
             slots: geometry.slots_per_page,
         };
         let per_unit = geometry.sectors_per_unit;
+        let versions_each = if flash.nand.verifies() { per_unit } else { 0 };
         let block = shape.units_per_block.max(geometry.slots_per_page) as usize;
         let list = |length: usize| Vec::with_capacity(length.min(frames as usize));
         let page_sectors = (geometry.slots_per_page * per_unit) as usize;
         Some(Self {
-            frames: Frames::new(frames, per_unit, flash.nand.verifies(), ready),
-            free: (0..frames).map(FrameId).collect(),
+            frames: Frames::new(frames, shape.logical_units, per_unit, versions_each, ready),
             order: config.buffer.kind.build(&shape)?,
             draining: ready,
             victim_unit: config.buffer.kind.victim_unit(),
@@ -329,8 +325,7 @@ impl<T: Ticket> WriteBuffer<T> {
 
     /// Bytes of the tables, without verification.
     fn table_bytes(&self) -> u64 {
-        let lists =
-            self.free.capacity() + self.scratch.freed.capacity() + 2 * self.scratch.candidates.capacity();
+        let lists = self.scratch.freed.capacity() + 2 * self.scratch.candidates.capacity();
         self.frames.table_bytes() + lists as u64 * 4 + self.order.table_bytes()
     }
 
@@ -345,7 +340,7 @@ impl<T: Ticket> WriteBuffer<T> {
     }
 
     fn verify(&self) -> Result<(), String> {
-        self.frames.verify(self.free.len()).map_err(|text| format!("write buffer: {text}"))
+        self.frames.verify().map_err(|text| format!("write buffer: {text}"))
     }
 
     #[inline]
@@ -398,12 +393,6 @@ impl<T: Ticket> WriteBuffer<T> {
                 range.end = changes;
             }
         }
-    }
-
-    /// `frame` has no page any more; from its moment on it may be written.
-    fn set_free(&mut self, frame: FrameId) {
-        self.frames.leave(frame);
-        self.free.push_back(frame);
     }
 }
 

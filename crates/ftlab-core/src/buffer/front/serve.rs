@@ -145,13 +145,13 @@ impl<T: Ticket> WriteBuffer<T> {
         below: &mut L,
         lpn: Lpn,
     ) -> FlashResult<FrameId> {
-        if self.free.is_empty() {
+        if self.frames.free() == 0 {
             let ready = flash.port.ready();
             self.evict(flash, below, lpn, ready)?;
         }
         Ok(self
-            .free
-            .pop_front()
+            .frames
+            .take_free()
             .expect("validated: more frames than a block has units, so that others can leave"))
     }
 
@@ -325,7 +325,7 @@ impl<T: Ticket> WriteBuffer<T> {
             self.order.on_clean(self.frames.page(frame));
         } else {
             self.order.on_leave(self.frames.page(frame));
-            self.set_free(frame);
+            self.frames.leave(frame);
         }
     }
 
@@ -341,7 +341,7 @@ impl<T: Ticket> WriteBuffer<T> {
         self.frames.set_dirty(frame, dirty & !mask);
         if self.frames.held(frame) == 0 {
             self.order.on_leave(self.frames.page(frame));
-            self.set_free(frame);
+            self.frames.leave(frame);
         } else if dirty != 0 && dirty & !mask == 0 {
             self.cleaned(frame);
         }
@@ -357,7 +357,7 @@ impl<T: Ticket> WriteBuffer<T> {
             self.note(lpn, u64::MAX, || Happened::Trimmed);
             if let Some(frame) = self.frames.find(lpn) {
                 self.order.on_leave(self.frames.page(frame));
-                self.set_free(frame);
+                self.frames.leave(frame);
             }
         }
     }
@@ -375,7 +375,11 @@ impl<T: Ticket> WriteBuffer<T> {
         let mut brought = std::mem::take(&mut self.scratch.brought);
         parts.clear();
         brought.clear();
-        let (moment, from_frames) = self.look_up(flash, access, &mut parts, after);
+        let start = found.len();
+        let (moment, from_frames) = self.look_up(flash, access, &mut parts, found, after);
+        if self.keeps_reads {
+            self.make_room(flash, below, &parts)?;
+        }
         let mut done = after;
         let span = self.page_time(access.sectors);
         if from_frames > 0 {
@@ -395,7 +399,7 @@ impl<T: Ticket> WriteBuffer<T> {
         }
         flash.port.end_page();
         if flash.nand.verifies() {
-            self.tell_versions(access, &brought, found);
+            self.put_found(access, &parts, &brought, &mut found[start..]);
         }
         if self.keeps_reads && !parts.is_empty() {
             self.keep_reads(flash, below, &parts, &brought, read)?;
@@ -405,12 +409,14 @@ impl<T: Ticket> WriteBuffer<T> {
         Ok(flash.port.join(done, read))
     }
 
-    /// What of an access is in frames: when it is there, and how many sectors. The rest goes to `parts`.
+    /// What of an access is in frames: when it is there, and how many sectors. The rest goes to `parts`. With verification,
+    /// the versions go to `found`: of the rest, 0.
     fn look_up<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         access: &Access<'_>,
         parts: &mut Vec<Part>,
+        found: &mut Vec<u32>,
         after: T,
     ) -> (T, u32) {
         let (mut moment, mut sectors) = (after, 0);
@@ -418,7 +424,14 @@ impl<T: Ticket> WriteBuffer<T> {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
             let mask = mask_of(&unit);
             let mut held = 0;
-            if let Some(frame) = self.frames.find(lpn) {
+            let frame = self.frames.find(lpn);
+            if flash.nand.verifies() {
+                let versions = frame.map_or(&[][..], |frame| self.frames.versions(frame));
+                let known = frame.map_or(0, |frame| self.frames.held(frame));
+                let of = unit.ranges().flatten();
+                found.extend(of.map(|at| if (known >> at) & 1 == 1 { versions[at as usize] } else { 0 }));
+            }
+            if let Some(frame) = frame {
                 held = self.frames.held(frame) & mask;
                 self.order.on_hit(self.frames.page(frame), false);
                 moment = if held == 0 { moment } else { flash.port.join(moment, self.frames.ready(frame)) };
@@ -434,17 +447,41 @@ impl<T: Ticket> WriteBuffer<T> {
         (moment, sectors)
     }
 
-    /// With verification: the versions of all sectors of an access, of which those that no frame holds were `brought`.
-    fn tell_versions(&self, access: &Access<'_>, brought: &[u32], found: &mut Vec<u32>) {
-        let mut brought = brought.iter().copied();
+    /// Frames for the pages of `parts` that have none: others leave before anything is fetched (the buffer's algorithm in the
+    /// paper on channel-aware eviction, and that of the non-volatile cache).
+    fn make_room<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        parts: &[Part],
+    ) -> FlashResult<()> {
+        let Some(first) = parts.first() else { return Ok(()) };
+        loop {
+            let pages = parts.chunk_by(|one, other| one.lpn == other.lpn);
+            let missing = pages.filter(|page| self.frames.find(page[0].lpn).is_none()).count();
+            let free = self.frames.free();
+            if free >= missing {
+                return Ok(());
+            }
+            let ready = flash.port.ready();
+            self.evict(flash, below, first.lpn, ready)?;
+            if self.frames.free() == free {
+                return Ok(());
+            }
+        }
+    }
+
+    /// With verification: the sectors `parts` of an access were `brought`, and their versions go where `found` has none.
+    fn put_found(&self, access: &Access<'_>, parts: &[Part], brought: &[u32], found: &mut [u32]) {
+        let missing = parts.iter().flat_map(|part| part.range().map(move |sector| (part.lpn, sector)));
+        let mut missing = missing.zip(brought).peekable();
+        let mut found = found.iter_mut();
         for index in 0..access.units {
-            let unit = access.unit(index, self.per_unit);
-            let frame = self.frames.find(access.lpn_at(index));
-            let held = frame.map_or(0, |frame| self.frames.held(frame));
-            for sector in unit.ranges().flatten() {
-                let known = frame.filter(|_| (held >> sector) & 1 == 1);
-                let version = known.map(|frame| self.frames.versions(frame)[sector as usize]);
-                found.extend(version.or_else(|| brought.next()));
+            let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
+            for (sector, found) in unit.ranges().flatten().zip(&mut found) {
+                if let Some((_, version)) = missing.next_if(|(of, _)| *of == (lpn, sector)) {
+                    *found = *version;
+                }
             }
         }
     }
@@ -517,6 +554,7 @@ impl<T: Ticket> WriteBuffer<T> {
             if self.frames.find(lpn).is_some() {
                 continue;
             }
+            self.make_room(flash, below, &[Part { lpn, first_sector: 0, sectors: self.per_unit }])?;
             let mut brought = std::mem::take(&mut self.scratch.brought);
             brought.clear();
             let ahead = Access {

@@ -201,7 +201,7 @@ impl<T: Ticket> Nvm<T> {
                 below.drop_copy(flash, held.lpn, flash.port.ready())?;
             }
         }
-        self.free.retain(|free| !before.frames.contains_key(&free.0));
+        self.frames.find_free();
         if self.cooperates {
             // At last: from here on, collection relies on the cache.
             for lpn in clean {

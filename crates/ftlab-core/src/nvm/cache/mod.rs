@@ -20,8 +20,6 @@ mod counts;
 mod kept;
 mod serve;
 
-use std::collections::VecDeque;
-
 use crate::access::{Access, Group, Part};
 use crate::buffer::front::{Frames, NOBODY};
 use crate::buffer::order::{Buffered, FrameId, Shape};
@@ -44,6 +42,9 @@ pub(crate) use kept::{Diary, Kept};
 
 /// The first number of a group of evicted pages. They count down, away from those of requests and of a write buffer.
 const FIRST_GROUP: u32 = u32::MAX / 4 * 3;
+
+/// What a frame holds, and what of it is dirty: all of its page.
+const WHOLE: u64 = 1;
 
 /// A translation layer with a non-volatile cache over it, or without one.
 #[derive(Debug, Clone)]
@@ -208,8 +209,6 @@ impl Set {
 #[derive(Debug, Clone)]
 struct Nvm<T> {
     frames: Frames<T>,
-    /// Free frames, in the order in which they became free.
-    free: VecDeque<FrameId>,
     order: Orders,
     /// Dirty frames whose page the host has not changed: collection dropped its copy in flash.
     by_collector: Set,
@@ -264,11 +263,11 @@ impl<T: Ticket> Nvm<T> {
             units_per_block: below.natural_block(),
             log_blocks: 0,
         };
+        let versions_each = if flash.nand.verifies() { geometry.sectors_per_unit } else { 0 };
         let flushes_back =
             matches!(&config.nvm.kind, NvmChoice::Basic(keys) if keys.basic_flush == BasicFlush::Writeback);
         Some(Self {
-            frames: Frames::new(frames, geometry.sectors_per_unit, flash.nand.verifies(), flash.port.ready()),
-            free: (0..frames).map(FrameId).collect(),
+            frames: Frames::new(frames, geometry.logical_units, 1, versions_each, flash.port.ready()),
             order: BufferChoice::from(keys.order).build(&shape)?,
             by_collector: Set::new(frames),
             tombstones: Set::new(geometry.logical_units),
@@ -290,10 +289,6 @@ impl<T: Ticket> Nvm<T> {
         })
     }
 
-    fn full(&self) -> u64 {
-        u64::MAX >> (64 - self.per_unit)
-    }
-
     fn is_dirty(&self, frame: FrameId) -> bool {
         self.frames.dirty(frame) != 0
     }
@@ -301,8 +296,8 @@ impl<T: Ticket> Nvm<T> {
     /// A free frame takes a page.
     fn enter(&mut self, frame: FrameId, lpn: Lpn, dirty: bool) {
         self.frames.enter(frame, lpn);
-        self.frames.set_held(frame, self.full());
-        self.frames.set_dirty(frame, if dirty { self.full() } else { 0 });
+        self.frames.set_held(frame, WHOLE);
+        self.frames.set_dirty(frame, if dirty { WHOLE } else { 0 });
         self.by_collector.put(frame.0, false);
         self.order.on_insert(self.frames.page(frame), dirty);
     }
@@ -312,7 +307,6 @@ impl<T: Ticket> Nvm<T> {
         self.note_free(flash, frame);
         self.by_collector.put(frame.0, false);
         self.frames.leave(frame);
-        self.free.push_back(frame);
     }
 
     /// A change of state goes to the drive: when it is there, if that takes a message.
@@ -339,7 +333,7 @@ impl<T: Ticket> Nvm<T> {
             };
             debug_assert!(!self.is_dirty(frame), "what is dirty here has no copy in flash");
             self.counts.messages += u64::from(self.sends);
-            self.frames.set_dirty(frame, self.full());
+            self.frames.set_dirty(frame, WHOLE);
             self.by_collector.put(frame.0, true);
         }
         self.scratch.removed = removed;
@@ -352,7 +346,7 @@ impl<T: Ticket> Nvm<T> {
         NvmCounts {
             hit_ratio: if all > 0 { hits as f64 / all as f64 } else { 0.0 },
             writes_per_frame: self.counts.frame_writes as f64 / self.counts.frames as f64,
-            clean_at_end: u64::from(self.frames.count()) - self.free.len() as u64 - dirty,
+            clean_at_end: u64::from(self.frames.count()) - self.frames.free() as u64 - dirty,
             host_dirty_at_end: dirty - self.by_collector.len,
             collector_dirty_at_end: self.by_collector.len,
             tombstones: self.tombstones.len,
@@ -371,7 +365,7 @@ impl<T: Ticket> Nvm<T> {
 
     /// Recount, and hold the state of each page against the table of the paper.
     fn verify(&self, copy_of: impl Fn(Lpn) -> Option<Ppn>) -> Result<(), String> {
-        self.frames.verify(self.free.len())?;
+        self.frames.verify()?;
         for page in self.frames.pages() {
             let has_copy = copy_of(page.lpn).is_some();
             if !has_copy && !self.is_dirty(page.frame) {
@@ -390,10 +384,7 @@ impl<T: Ticket> Nvm<T> {
     /// Bytes of the tables, without verification.
     fn table_bytes(&self) -> u64 {
         let words = self.by_collector.words.len() + self.tombstones.words.len();
-        self.frames.table_bytes()
-            + self.free.capacity() as u64 * 4
-            + words as u64 * 8
-            + self.order.table_bytes()
+        self.frames.table_bytes() + words as u64 * 8 + self.order.table_bytes()
     }
 
     /// Let one victim leave, with as many more as fill a page of flash: their frames are free when they are there.

@@ -1,6 +1,6 @@
 //! What the host asks of the cache: reads, writes and trims.
 
-use super::Nvm;
+use super::{Nvm, WHOLE};
 use crate::access::{Access, Part};
 use crate::buffer::order::FrameId;
 use crate::error::FlashResult;
@@ -92,7 +92,7 @@ impl<T: Ticket> Nvm<T> {
         found: &mut [u32],
         after: T,
     ) -> FlashResult<T> {
-        while self.free.len() < missing.len() {
+        while self.frames.free() < missing.len() {
             self.evict(flash, below, missing[0].0)?;
         }
         let mut brought = std::mem::take(&mut self.scratch.brought);
@@ -145,7 +145,7 @@ impl<T: Ticket> Nvm<T> {
     }
 
     fn free_frame(&mut self) -> FrameId {
-        self.free.pop_front().expect("an eviction frees a frame")
+        self.frames.take_free().expect("an eviction frees a frame")
     }
 
     #[inline(never)]
@@ -188,7 +188,7 @@ impl<T: Ticket> Nvm<T> {
         } else {
             self.counts.write_misses += 1;
             self.counts.write_misses_unmapped += u64::from(copy.is_none());
-            if self.free.is_empty() {
+            if self.frames.free() == 0 {
                 self.evict(flash, below, lpn)?;
             }
             let mut brought = std::mem::take(&mut self.scratch.brought);
@@ -210,7 +210,7 @@ impl<T: Ticket> Nvm<T> {
         let moment = flash.port.join(arrived, self.frames.ready(frame));
         let done = flash.port.delay(moment, self.write);
         self.frames.set_ready(frame, done);
-        self.frames.set_dirty(frame, self.full());
+        self.frames.set_dirty(frame, WHOLE);
         self.by_collector.put(frame.0, false);
         if flash.nand.verifies() {
             let held = self.frames.versions_mut(frame);
