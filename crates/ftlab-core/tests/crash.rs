@@ -538,7 +538,9 @@ fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
 
 /// What the drive promises for whole requests and for trims, with room for the journal that this may take.
 pub fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
-    if (atomic, trim) != ("unit", "volatile") && value["ftl"]["kind"] == "page" {
+    // Block-mapped layers promise units only.
+    let atomic = if value["ftl"]["kind"] == "page" { atomic } else { "unit" };
+    if (atomic, trim) != ("unit", "volatile") {
         value["power"] = json!({ "atomic": atomic, "trim": trim });
         let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();
         value["geometry"]["blocks_per_plane"] = json!(blocks + 6);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::common::drives::{block_drives, cases, is_long, requests_of};
 use super::common::{block_mapped, device, ftl_kinds, merged, of_chosen, request, run, small};
-use super::crash::{all_cuts, backed_up_keys, examined, recorded, survives, with_backup};
+use super::crash::{all_cuts, backed_up_keys, examined, promising, recorded, survives, with_backup};
 
 const CELLS: [(&str, &str); 8] = [
     ("mlc", "tiles"),
@@ -112,8 +112,8 @@ fn copies_that_an_erase_has_left_alone_have_a_backup() {
 }
 
 /// A small drive of four memories.
-fn drive(keys: &Value, cell: (&str, &str), (ways, area): (u32, &str)) -> DeviceConfig {
-    let drive = json!({
+fn drive(keys: &Value, cell: (&str, &str), (ways, area): (u32, &str), trim: &str) -> DeviceConfig {
+    let mut drive = json!({
         "geometry": { "channels": 4 / ways, "ways": ways, "blocks_per_plane": 14, "pages_per_block": 1, "page_bytes": 4096 },
         "timing": { "read_us": { "lsb": 25, "csb": 30, "msb": 40 }, "program_us": { "lsb": 200, "csb": 400, "msb": 900 }, "erase_us": 1500, "bus_mb_per_s": 100,
             "copyback": area == "slc" },
@@ -121,6 +121,7 @@ fn drive(keys: &Value, cell: (&str, &str), (ways, area): (u32, &str)) -> DeviceC
         "map_cache": {},
         "ftl": merged(keys.clone(), json!({ "over_provisioning": 1.9 })),
     });
+    promising(&mut drive, ("unit", trim));
     with_backup(drive, cell, json!({ "kind": "copy", "area": area }))
 }
 
@@ -132,6 +133,9 @@ fn mixed(config: &DeviceConfig, count: u64, seed: u64) -> Vec<Request> {
         let near = if rng.below(4) == 0 { units } else { units.min(24) };
         let (first, pages) = (rng.below(near), 1 + rng.below(5).saturating_sub(1));
         let op = [Op::Write, Op::Write, Op::Write, Op::Write, Op::Write, Op::Trim][rng.below(6) as usize];
+        if rng.below(8) == 0 {
+            return request(0.0, Op::Flush, 0, 0);
+        }
         request(0.0, op, 8 * first, 8 * pages.min(units - first) as u32)
     };
     (0..count).map(one).collect()
@@ -141,7 +145,7 @@ fn mixed(config: &DeviceConfig, count: u64, seed: u64) -> Vec<Request> {
 #[test]
 fn no_cut_loses_anything_below_any_layer() {
     let (count, points, rounds) = if is_long() { (200, 1000, 3) } else { (60, 40, 1) };
-    let (mut backups, mut cuts, mut several, mut nested) = (0, 0, 0, 0);
+    let (mut backups, mut journalled, mut cuts, mut several, mut nested) = (0, 0, 0, 0, 0);
     for (at, kind) in layers().enumerate() {
         for (variant, keys) in block_mapped(kind).into_iter().enumerate() {
             for round in 0..rounds {
@@ -150,6 +154,7 @@ fn no_cut_loses_anything_below_any_layer() {
                     &keys,
                     CELLS[number % CELLS.len()],
                     (if number % 2 == 0 { 1 } else { 4 }, if number % 3 == 0 { "slc" } else { "pairs" }),
+                    if number % 4 < 2 { "flush" } else { "volatile" },
                 );
                 let requests = mixed(&config, count, number as u64);
                 for (at, second) in [(CutAt::Command, 2), (CutAt::Time, 1)] {
@@ -157,6 +162,7 @@ fn no_cut_loses_anything_below_any_layer() {
                     let recording = recorded(&config, &requests, &options);
                     let summary = serde_json::to_value(recording.summary()).unwrap();
                     backups += summary["lsb_backup"]["pages"].as_u64().unwrap();
+                    journalled += summary["journal"]["pages"].as_u64().unwrap_or(0);
                     for one in examined(&recording, recording.spread(recording.points().min(points))) {
                         assert!(one.cut.is_survived(), "{keys} {number} {at:?}: {one:?}");
                         cuts += 1;
@@ -168,9 +174,12 @@ fn no_cut_loses_anything_below_any_layer() {
         }
     }
     eprintln!(
-        "{cuts} cuts, {several} of them with several dies at work, {nested} in a mount; {backups} backups"
+        "{cuts} cuts, {several} of them with several dies at work, {nested} in a mount; {backups} backups, {journalled} pages of journals"
     );
-    assert!(backups > 200 && several > 100 && nested > 500, "{backups} {several} {nested}");
+    assert!(
+        backups > 200 && journalled > 40 && several > 100 && nested > 500,
+        "{backups} {journalled} {several} {nested}"
+    );
 }
 
 /// A block over several memories is erased in each at a time of its own. What is left in one, and was trimmed, is not mistaken
@@ -188,8 +197,9 @@ fn a_data_block_is_written_when_the_one_before_is_gone_everywhere() {
             keys["kind"] = json!("subgroup");
             keys["cluster_memories"] = json!(one_of(&[2, 4]));
         }
+        let trim = if seed % 2 == 0 { "flush" } else { "volatile" };
         let mut value =
-            serde_json::to_value(drive(&keys, cell, (one_of(&[1, 2, 4]) as u32, "pairs"))).unwrap();
+            serde_json::to_value(drive(&keys, cell, (one_of(&[1, 2, 4]) as u32, "pairs"), trim)).unwrap();
         value["timing"]["erase_us"] = json!(one_of(&[10, 1500]));
         value["timing"]["bus_mb_per_s"] = json!(one_of(&[10, 100]));
         value["timing"]["command_us"] = json!(one_of(&[0, 50, 300]));
@@ -207,6 +217,9 @@ fn a_data_block_is_written_when_the_one_before_is_gone_everywhere() {
                 .map(|_| {
                     let page = rng.below(3) * pages + rng.below(pages) * rng.below(3) / 2;
                     let op = [Op::Trim, Op::Read, Op::Write, Op::Write, Op::Write][rng.below(5) as usize];
+                    if seed % 2 == 0 && page % 9 == 0 {
+                        return request(0.0, Op::Flush, 0, 0);
+                    }
                     request(0.0, op, 8 * (page % units), 8)
                 })
                 .collect();
@@ -227,10 +240,11 @@ proptest! {
         value in block_drives(),
         requests in requests_of(1..80),
         cell in proptest::sample::select(CELLS.to_vec()),
-        area in proptest::sample::select(vec!["pairs", "slc"]),
+        (area, trim) in (proptest::sample::select(vec!["pairs", "slc"]), proptest::sample::select(vec!["volatile", "flush"])),
         seed in 0..1000_u64,
     ) {
         let mut value = of_chosen(value);
+        promising(&mut value, ("unit", trim));
         value["cell"] = json!({});
         let config = with_backup(value, cell, json!({ "kind": "copy", "area": area }));
         let sectors = config.logical_pages() * config.unit_bytes() / 512;
@@ -240,6 +254,45 @@ proptest! {
             let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
             let recording = recorded(&config, &requests, &options);
             survives(&config, &examined(&recording, recording.spread(recording.points().min(20))))?;
+        }
+    }
+}
+
+/// What a flush has promised to be trimmed stays so below every layer, though its block is erased and older data stand
+/// elsewhere; and the journal is compacted on the way.
+#[test]
+fn a_flushed_trim_stays_below_every_layer() {
+    let rounds = if is_long() { 40 } else { 2 };
+    for kind in layers() {
+        for (variant, keys) in block_mapped(kind).into_iter().enumerate() {
+            let (mut snapshots, mut promised) = (0, 0);
+            for round in 0..rounds {
+                let mut config = serde_json::to_value(drive(&keys, CELLS[0], (2, "pairs"), "flush")).unwrap();
+                config["cell"] = json!({ "kind": "slc" });
+                config["lsb_backup"] = json!({});
+                let config = device(of_chosen(config));
+                let mut rng = Rng::new(round * 31 + variant as u64, "trims");
+                // A few pages again and again, and single trims with a flush behind each.
+                let requests: Vec<Request> = (0..120)
+                    .flat_map(|_| {
+                        let page = rng.below(config.logical_pages().min(20));
+                        let op = if rng.below(3) == 0 { Op::Trim } else { Op::Write };
+                        let flush = (rng.below(4) == 0).then(|| request(0.0, Op::Flush, 0, 0));
+                        [request(0.0, op, 8 * page, 8)].into_iter().chain(flush)
+                    })
+                    .collect();
+                for (at, nested) in [(CutAt::Command, 1), (CutAt::Time, 0)] {
+                    let options = CrashOptions { at, nested, ..CrashOptions::default() };
+                    let recording = recorded(&config, &requests, &options);
+                    let summary = serde_json::to_value(recording.summary()).unwrap();
+                    snapshots += summary["journal"]["snapshots"].as_u64().unwrap();
+                    promised += summary["journal"]["pages"].as_u64().unwrap();
+                    for one in examined(&recording, recording.spread(recording.points().min(150))) {
+                        assert!(one.cut.is_survived(), "{keys} round {round} {at:?}: {one:?}");
+                    }
+                }
+            }
+            assert!(snapshots > 0 && promised > 20, "{keys}: {snapshots} snapshots, {promised} pages");
         }
     }
 }

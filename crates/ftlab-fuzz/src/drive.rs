@@ -141,8 +141,9 @@ fn draw(dice: &mut Dice) -> Value {
     }
     put_memories(dice, &mut value, unit * slots);
     if dice.once_in(3) {
-        value["power"] =
-            json!({ "atomic": dice.pick(&["unit", "request"]), "trim": dice.pick(&["volatile", "flush"]) });
+        let is_page = value["ftl"]["kind"].as_str().is_none_or(|kind| kind == "page");
+        let atomic = if is_page { dice.pick(&["unit", "request"]) } else { "unit" };
+        value["power"] = json!({ "atomic": atomic, "trim": dice.pick(&["volatile", "flush"]) });
     }
     value
 }

@@ -1,6 +1,6 @@
 //! How many logical blocks, log blocks and free blocks a block-mapped drive has room for.
 
-use crate::config::{Atomic, DeviceConfig, DurableTrims, MAX_UNITS, Model, WearLevelingChoice};
+use crate::config::{Atomic, DeviceConfig, JournalShape, MAX_UNITS, Model, WearLevelingChoice};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::hybrid::scheme::{Layout, Shape};
 use crate::scheme::Choice;
@@ -35,9 +35,10 @@ fn memories(config: &DeviceConfig) -> u32 {
     config.geometry.all_planes() as u32
 }
 
-/// Blocks of each plane that may hold data or logs: all but those for backups.
+/// Blocks of each plane that may hold data or logs: all but those for backups and for the journal of trims.
 fn blocks_per_plane(config: &DeviceConfig) -> u32 {
-    config.geometry.blocks_per_plane.saturating_sub(config.backup_blocks_per_plane())
+    let others = config.backup_blocks_per_plane().saturating_add(config.journal_blocks_per_plane());
+    config.geometry.blocks_per_plane.saturating_sub(others)
 }
 
 fn layout(config: &DeviceConfig) -> Option<Layout> {
@@ -62,7 +63,9 @@ pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
     let merge = 2 * pages + 2 * width + 2;
     let blocks = if shape.layout.shares_logs { 2 * pages } else { 1 };
     let logs = u64::from(shape.layout.log_units) + u64::from(shape.clusters) + 2;
-    (logs * (blocks * merge + 2 * pages + width) + 2 * width + 2) * backups
+    // Before an erase of what was trimmed, and after a trim, the journal may be written.
+    let journal = config.journal().map_or(0, JournalShape::most_commands);
+    (logs * (blocks * merge + 2 * pages + width) + 2 * width + 2) * backups + 2 * journal
 }
 
 /// Check that the drive is one that a block-mapped layer works on, and that all of it fits.
@@ -97,6 +100,10 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
                 0 => String::new(),
                 1 => ", and 1 is for backups".to_owned(),
                 more => format!(", and {more} are for backups"),
+            } + &match config.journal_blocks_per_plane() {
+                0 => String::new(),
+                1 => ", and 1 is for the journal of power".to_owned(),
+                more => format!(", and {more} are for the journal of power"),
             },
         );
         return refuse(f.size_key(), format!("{logical} logical pages"), expected);
@@ -141,10 +148,6 @@ fn check_parts(config: &DeviceConfig) -> Result<(), ConfigError> {
     if config.power.atomic == Atomic::Request {
         let expected = format!("needs ftl.kind = \"page\", not {kind:?}: must be \"unit\"");
         return refuse("power.atomic", "\"request\"", expected);
-    }
-    if config.power.trim == DurableTrims::Flush {
-        let expected = format!("needs ftl.kind = \"page\", not {kind:?}: must be \"volatile\"");
-        return refuse("power.trim", "\"flush\"", expected);
     }
     if let WearLevelingChoice::Static(_) = f.wear_leveling {
         let expected = format!("ftl.kind = {kind:?} moves no cold data: must be \"none\" or \"dynamic\"");

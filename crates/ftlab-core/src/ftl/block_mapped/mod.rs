@@ -8,10 +8,11 @@ use crate::config::DeviceConfig;
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::blocks::free_blocks::FreeBlocks;
 use crate::ftl::hybrid::BlockLayer;
 use crate::ftl::hybrid::scheme::Shape;
+use crate::ftl::journal::Journal;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::layer::{Ftl, Layer, Newer};
 use crate::metrics::report::Report;
@@ -23,16 +24,18 @@ mod store;
 
 use store::{OnFlash, Seen, UNMAPPED, Units};
 
-/// A drive whose translation layer maps blocks.
+/// A drive whose translation layer maps blocks. `T` is a ticket of the port.
 #[derive(Debug, Clone)]
-pub struct BlockFtl {
+pub struct BlockFtl<T> {
     units: Units,
     layer: BlockLayer,
+    /// Where trims are written, on drives that promise them.
+    journal: Option<Box<Journal<T>>>,
     independent_planes: bool,
     unmapped_reads: u64,
 }
 
-impl BlockFtl {
+impl<T: Ticket> BlockFtl<T> {
     /// An empty drive of a validated configuration.
     ///
     /// # Panics
@@ -40,7 +43,23 @@ impl BlockFtl {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
         let units = Units::new(config, geometry);
         let layer = BlockLayer::new(&config.ftl.kind, &units.shape).expect("the layer is block-mapped");
-        Self { units, layer, independent_planes: config.timing.independent_planes, unmapped_reads: 0 }
+        Self {
+            units,
+            layer,
+            journal: Journal::new(config, geometry).map(Box::new),
+            independent_planes: config.timing.independent_planes,
+            unmapped_reads: 0,
+        }
+    }
+
+    /// The layer, and what it works on for an access that waits for `since`.
+    fn at_work<'a, P: FlashPort<Ticket = T>>(
+        &'a mut self,
+        flash: &'a mut Flash<P>,
+        since: T,
+    ) -> (&'a mut BlockLayer, OnFlash<'a, P>) {
+        let Self { units, layer, journal, .. } = self;
+        (layer, OnFlash { units, flash, journal, since })
     }
 
     /// The unit that runs the commands of a page, if its logical block decides that.
@@ -54,7 +73,7 @@ impl BlockFtl {
     }
 }
 
-impl<P: FlashPort> Layer<P> for BlockFtl {
+impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
     fn read(
         &mut self,
         flash: &mut Flash<P>,
@@ -81,8 +100,8 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         flash.begin_group(access.group.id);
-        let mut store = OnFlash { units: &mut self.units, flash, since: after };
-        self.layer.write(&mut store, access, after)
+        let (layer, mut store) = self.at_work(flash, after);
+        layer.write(&mut store, access, after)
     }
 
     fn trim(
@@ -92,21 +111,25 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         flash.begin_group(access.group.id);
-        let mut store = OnFlash { units: &mut self.units, flash, since: after };
-        let done = self.layer.end_group(&mut store, after)?;
+        let (layer, mut store) = self.at_work(flash, after);
+        let done = layer.end_group(&mut store, after)?;
         if access.sectors_of(0, store.units.geometry.sectors_per_unit) < store.units.geometry.sectors_per_unit
         {
             return Ok(done);
         }
         if let Some(was) = store.forget(access.lpn)? {
-            self.layer.trimmed(&mut store, access.lpn, was)?;
+            layer.trimmed(&mut store, access.lpn, was)?;
         }
+        store.end_trim()?;
         Ok(done)
     }
 
-    /// Nothing is buffered: what was acknowledged is in flash, but for trims.
+    /// Nothing is buffered: what was acknowledged is in flash, but for trims, which the journal takes if there is one.
     fn flush(&mut self, flash: &mut Flash<P>, after: P::Ticket) -> FlashResult<P::Ticket> {
-        self.layer.end_group(&mut OnFlash { units: &mut self.units, flash, since: after }, after)
+        let (layer, mut store) = self.at_work(flash, after);
+        let done = layer.end_group(&mut store, after)?;
+        let durable = store.flush_trims()?;
+        Ok(flash.port.join(done, durable))
     }
 
     fn copy_of(&self, lpn: Lpn) -> Option<Ppn> {
@@ -139,12 +162,18 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
         report.unmapped_reads += self.unmapped_reads;
         report.read_modify_writes += self.units.read_modify_writes;
         report.add(&self.layer.counts());
+        if let Some(journal) = &self.journal {
+            report.add(&journal.counts());
+        }
     }
 
     fn reset_counters(&mut self) {
         self.unmapped_reads = 0;
         self.units.read_modify_writes = 0;
         self.layer.reset_counts();
+        if let Some(journal) = &mut self.journal {
+            journal.reset_counters();
+        }
     }
 
     fn free_blocks(&self) -> u64 {
@@ -194,15 +223,22 @@ impl<P: FlashPort> Layer<P> for BlockFtl {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.units.table_bytes() + self.layer.table_bytes()
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.table_bytes());
+        self.units.table_bytes() + self.layer.table_bytes() + journal
     }
 }
 
-impl<P: FlashPort> Ftl<P> for BlockFtl {
-    type On<Q: FlashPort> = BlockFtl;
+impl<P: FlashPort> Ftl<P> for BlockFtl<P::Ticket> {
+    type On<Q: FlashPort> = BlockFtl<Q::Ticket>;
 
-    fn with_port<Q: FlashPort>(self, _: &Q) -> BlockFtl {
-        self
+    fn with_port<Q: FlashPort>(self, _: &Q) -> BlockFtl<Q::Ticket> {
+        BlockFtl {
+            units: self.units,
+            layer: self.layer,
+            journal: self.journal.map(|journal| Box::new(journal.with_port())),
+            independent_planes: self.independent_planes,
+            unmapped_reads: self.unmapped_reads,
+        }
     }
 
     fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()> {
@@ -210,8 +246,8 @@ impl<P: FlashPort> Ftl<P> for BlockFtl {
         for block in 0..self.units.shape.logical_blocks() {
             flash.check_interrupt()?;
             let since = flash.port.ready();
-            let mut store = OnFlash { units: &mut self.units, flash, since };
-            let unit = self.layer.data_unit(&mut store, block)?;
+            let (layer, mut store) = self.at_work(flash, since);
+            let unit = layer.data_unit(&mut store, block)?;
             let first = block * pages;
             store.fill(unit, (Lpn(first), pages.min(logical - first)), versions, cause)?;
         }

@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::BlockFtl;
-use super::store::{OnFlash, Seen, UNMAPPED};
+use super::store::{Seen, UNMAPPED};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
 use crate::flash::pairs::newest_of_torn;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::flash::role::Role;
 use crate::ftl::hybrid::scheme::{ClusteredBlock, Found, Place, Purpose, Store, View};
 use crate::geometry::{Lpn, PageAt, PlaneId, Ppn};
@@ -41,20 +41,23 @@ struct Scanned {
 /// Pages that the power has torn and that have backups, with those.
 type Saved = BTreeMap<Ppn, Ppn>;
 
-impl BlockFtl {
+impl<T: Ticket> BlockFtl<T> {
     /// Start again after a power cut, from what flash holds.
     ///
     /// Every programmed page is read, with cause `recovery`. A block that a merge was writing is given up, unless it has all
-    /// that its sources have, or has passed it over: these are erased after the last copy. Of several places of a page, the one has its data that
-    /// was written last; of copies, the latest. Units without live data are erased. Trims are gone: what was trimmed may come
-    /// back.
+    /// that its sources have, or has passed it over: these are erased after the last copy. Of several places of a page, the
+    /// one has its data that was written last; of copies, the latest. Units without live data are erased. Trims that are not
+    /// in the journal are gone: what was trimmed may come back.
     ///
     /// A torn page that has a backup counts as if it could be read. When the units to be erased are, each unit with such pages
     /// is written to a free one, and then backups are not needed any more.
     ///
     /// # Errors
     /// When flash does not keep its past, and as a write.
-    pub(super) fn mounted<P: FlashPort>(config: &DeviceConfig, flash: &mut Flash<P>) -> FlashResult<Self> {
+    pub(super) fn mounted<P: FlashPort<Ticket = T>>(
+        config: &DeviceConfig,
+        flash: &mut Flash<P>,
+    ) -> FlashResult<Self> {
         if !flash.nand.keeps_past() {
             let text = "a mount needs the order in which pages were programmed, which flash keeps when it was asked to";
             return Err(Box::new(RunError::Rule(text.into())));
@@ -64,26 +67,28 @@ impl BlockFtl {
         let mut new = Self::new(config, &geometry);
         new.units.cause = Cause::Recovery;
         flash.nand.forget_validity();
+        let trimmed = new.journal.as_mut().map_or(Ok(Vec::new()), |journal| journal.read(flash))?;
         let saved = new.find_backups(flash)?;
         let mut scanned = new.scan(flash, &saved)?;
         scanned.sort_by_key(|found| found.opened);
         let mut dropped = Self::twice(&scanned);
         let once: Vec<&Scanned> = scanned.iter().filter(|found| !dropped.contains(&found.unit)).collect();
         dropped.extend(new.dropped(&flash.nand, &once));
-        new.find_pages(flash, scanned.iter().filter(|found| !dropped.contains(&found.unit)));
+        new.find_pages(flash, scanned.iter().filter(|found| !dropped.contains(&found.unit)), &trimmed);
         let mut kept = new.erase_dead(flash, scanned)?;
         new.restore(flash, &mut kept, &saved)?;
         kept.sort_by_key(|found| (found.unit.0 / new.units.shape.units_per_cluster, found.opened));
         let found: Vec<Found> = kept.iter().map(|scanned| new.describe(flash, scanned)).collect();
         let since = flash.port.ready();
-        new.layer.found(&mut OnFlash { units: &mut new.units, flash, since }, &found)?;
+        let (layer, mut store) = new.at_work(flash, since);
+        layer.found(&mut store, &found)?;
         new.units.cause = Cause::Merge;
         new.layer.reset_counts();
         Ok(new)
     }
 
     /// Read what backup blocks hold.
-    fn find_backups<P: FlashPort>(&self, flash: &mut Flash<P>) -> FlashResult<Saved> {
+    fn find_backups<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>) -> FlashResult<Saved> {
         let ready = flash.port.ready();
         let geometry = &self.units.geometry;
         let mut backups = Vec::new();
@@ -103,7 +108,11 @@ impl BlockFtl {
     }
 
     /// Read every page that was programmed. Erased units become free.
-    fn scan<P: FlashPort>(&mut self, flash: &mut Flash<P>, saved: &Saved) -> FlashResult<Vec<Scanned>> {
+    fn scan<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        saved: &Saved,
+    ) -> FlashResult<Vec<Scanned>> {
         for free in &mut self.units.free {
             while free.take().is_some() {}
         }
@@ -206,14 +215,17 @@ impl BlockFtl {
         dropped
     }
 
-    /// Where the newest version of each page is.
-    fn find_pages<'a, P: FlashPort>(
+    /// Where the newest version of each page is. `trimmed`: up to which program versions of it were trimmed, by the journal.
+    fn find_pages<'a, P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         scanned: impl Iterator<Item = &'a Scanned>,
+        trimmed: &[u32],
     ) {
+        let is_trimmed =
+            |page: &&Page| trimmed.get(page.lpn.index()).is_some_and(|until| page.age.0 <= *until);
         let mut ages = vec![(0, 0); self.units.table.len()];
-        for page in scanned.flat_map(|found| &found.pages) {
+        for page in scanned.flat_map(|found| &found.pages).filter(|page| !is_trimmed(page)) {
             let known = self.units.table[page.lpn.index()] != UNMAPPED;
             if !known || ages[page.lpn.index()] < page.age {
                 self.units.table[page.lpn.index()] = page.ppn.0;
@@ -226,7 +238,7 @@ impl BlockFtl {
     }
 
     /// Erase the units in which nothing is live.
-    fn erase_dead<P: FlashPort>(
+    fn erase_dead<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         scanned: Vec<Scanned>,
@@ -234,7 +246,7 @@ impl BlockFtl {
         let mut kept = Vec::new();
         let ready = flash.port.ready();
         for found in scanned {
-            let mut store = OnFlash { units: &mut self.units, flash, since: ready };
+            let (_, mut store) = self.at_work(flash, ready);
             if store.live(found.unit) > 0 {
                 kept.push(found);
             } else {
@@ -249,7 +261,7 @@ impl BlockFtl {
     ///
     /// All of it stands elsewhere meanwhile, and nothing else is in the free unit: no program needs a backup. When the power
     /// goes again, what was written is given up.
-    fn restore<P: FlashPort>(
+    fn restore<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         scanned: &mut [Scanned],
@@ -265,7 +277,7 @@ impl BlockFtl {
                 continue;
             }
             let purpose = found.purpose.unwrap_or(Purpose::Log);
-            let mut store = OnFlash { units: &mut self.units, flash, since: ready };
+            let (_, mut store) = self.at_work(flash, ready);
             let new = store.open_again(found.unit, purpose, found.opened)?;
             let mut copied = ready;
             // In the order of each memory.
@@ -297,7 +309,7 @@ impl BlockFtl {
         flash.forget_backups(restored)
     }
 
-    fn describe<P: FlashPort>(&self, flash: &Flash<P>, scanned: &Scanned) -> Found {
+    fn describe<P: FlashPort<Ticket = T>>(&self, flash: &Flash<P>, scanned: &Scanned) -> Found {
         let seen = Seen { units: &self.units, nand: &flash.nand };
         let width = self.units.shape.layout.width;
         // Rows of clustered blocks are begun together.

@@ -11,6 +11,7 @@ use crate::flash::role::Role;
 use crate::ftl::block_mapped::capacity;
 use crate::ftl::blocks::free_blocks::FreeBlocks;
 use crate::ftl::hybrid::scheme::{ClusteredBlock, Place, Purpose, Shape, Store, View};
+use crate::ftl::journal::Journal;
 use crate::geometry::{BlockId, Divider, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::plane_order::PlaneOrder;
 use crate::table::Table;
@@ -180,6 +181,7 @@ impl View for Seen<'_> {
 pub(super) struct OnFlash<'a, P: FlashPort> {
     pub(super) units: &'a mut Units,
     pub(super) flash: &'a mut Flash<P>,
+    pub(super) journal: &'a mut Option<Box<Journal<P::Ticket>>>,
     /// What the access under way waits for: its merges wait for that, too.
     pub(super) since: P::Ticket,
 }
@@ -367,7 +369,8 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
 
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
         let leaves_more = self.leaves_more(unit);
-        let mut start = after;
+        let trims = self.trims_before(unit)?;
+        let mut start = self.flash.port.join(after, trims);
         for column in 0..self.units.shape.layout.width {
             let block = self.units.block(unit, column);
             let superseded = self.flash.superseded(block, &self.units.table);
@@ -433,6 +436,47 @@ impl<P: FlashPort> OnFlash<'_, P> {
         let Some(ppn) = self.units.lookup(lpn) else { return Ok(None) };
         self.flash.invalidate(ppn)?;
         self.units.table[lpn.index()] = UNMAPPED;
+        if let Some(journal) = self.journal {
+            journal.trimmed(lpn, Some(self.units.geometry.block_of(ppn)));
+            self.flash.hold_trimmed(ppn);
+        }
         Ok(Some(self.units.place_of(ppn)))
+    }
+
+    /// A page has been trimmed: write that when there is enough of it.
+    pub(super) fn end_trim(&mut self) -> FlashResult<()> {
+        if self.journal.as_ref().is_some_and(|journal| journal.is_due()) {
+            self.write_journal()?;
+        }
+        Ok(())
+    }
+
+    /// Make trims durable. Returns when they are.
+    pub(super) fn flush_trims(&mut self) -> FlashResult<P::Ticket> {
+        if self.journal.as_ref().is_some_and(|journal| journal.has_trims()) {
+            self.write_journal()?;
+        }
+        let Some(journal) = self.journal else { return Ok(self.flash.port.ready()) };
+        journal.promise();
+        Ok(journal.settled().unwrap_or_else(|| self.flash.port.ready()))
+    }
+
+    /// Write into the journal what was trimmed.
+    fn write_journal(&mut self) -> FlashResult<()> {
+        let Some(journal) = self.journal else { return Ok(()) };
+        let (since, table) = (self.flash.nand.programmed(), &self.units.table);
+        let written = journal.write(self.flash, since, |lpn| table[lpn as usize] == UNMAPPED)?;
+        self.flash.release_trimmed(written);
+        Ok(())
+    }
+
+    /// `unit` is about to be erased: what it holds the last data of must be trimmed in flash as well. Returns when it is.
+    fn trims_before(&mut self, unit: ClusteredBlock) -> FlashResult<P::Ticket> {
+        let marks = |journal: &Journal<P::Ticket>| self.units.blocks(unit).any(|block| journal.marks(block));
+        if self.journal.as_ref().is_some_and(|journal| marks(journal)) {
+            self.write_journal()?;
+        }
+        let settled = self.journal.as_ref().and_then(|journal| journal.settled());
+        Ok(settled.unwrap_or_else(|| self.flash.port.ready()))
     }
 }
