@@ -108,3 +108,28 @@ impl Command {
 
 /// Commands so far, by command and cause.
 pub type CommandCounts = [[u64; CAUSES]; Command::COUNT];
+
+/// Memory beside flash: each is one server, first in first out, with a rate of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// The write buffer.
+    Buffer,
+    /// The non-volatile cache.
+    Nvm,
+    /// The link to a cache that is outside of the drive.
+    Link,
+}
+
+impl Memory {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+
+    /// Its name in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Memory::Buffer => "buffer",
+            Memory::Nvm => "nvm",
+            Memory::Link => "link",
+        }
+    }
+}

@@ -4,11 +4,14 @@ use crate::common::drives::{cases, drives, requests, requests_of};
 use crate::common::{device, latencies, merged, request, run, run_with, small};
 use ftlab_core::buffer::BufferKind;
 use ftlab_core::buffer::front::BufferCounts;
+use ftlab_core::cause::Memory;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::crash::{CrashOptions, Cut, CutAt, record};
 use ftlab_core::device::{RunControl, RunError, RunOptions, RunOutcome};
 use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::metrics::{MemoryEvent, MemoryRecord};
 use ftlab_core::rng::Rng;
+use ftlab_core::time::Time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -181,6 +184,33 @@ fn events_by_hand() {
     assert!((one_channel - 1056.0).abs() < 1e-6, "{one_channel}");
     let (all, _) = event_of(&chips(8, 4, &buffer(32)), &(0..32).collect::<Vec<_>>());
     assert!((all - 404.8).abs() < 1e-6, "{all}");
+}
+
+/// What an event log is told of memory: each eviction with the dies that work for it, and what moves through the buffer.
+#[test]
+fn evictions_and_moves_are_told() {
+    let buffer =
+        json!({ "kind": "lru", "bytes": 8 * 2048, "rate": "cave", "drain_at_end": false, "mb_per_s": 2048 });
+    let config = chips(4, 2, &buffer);
+    let write = |at: u64| request(at as f64 * 10.0, Op::Write, 4 * at, 4);
+    let requests: Vec<Request> = (0..9).map(write).collect();
+    for event_by_event in [false, true] {
+        let options = RunOptions { event_by_event, ..RunOptions::default() };
+        let (_, log) = run_with(&config, &requests, &options);
+        let us = |time: Time| time.as_ns_f64() / 1000.0;
+        let (evictions, moves): (Vec<MemoryRecord>, Vec<MemoryRecord>) =
+            log.memory.iter().partition(|record| matches!(record.what, MemoryEvent::Eviction { .. }));
+        let [eviction] = evictions[..] else { panic!("{evictions:?}") };
+        assert_eq!(eviction.what, MemoryEvent::Eviction { dies: 8, channels: 4 });
+        assert_eq!(us(eviction.start), 80.0);
+        assert!((us(eviction.end) - 382.4).abs() < 1e-6, "{eviction:?}");
+        // Two KiB at two KiB a microsecond, whatever flash does.
+        let spans: Vec<(f64, f64)> = moves.iter().map(|one| (us(one.start), us(one.end))).collect();
+        let expected: Vec<(f64, f64)> =
+            (0..9).map(|at| (f64::from(at) * 10.0, f64::from(at) * 10.0 + 1.0)).collect();
+        assert_eq!(spans, expected);
+        assert!(moves.iter().all(|one| one.what == MemoryEvent::Move(Memory::Buffer)));
+    }
 }
 
 /// A write waits for all that leaves, or for what was in its frame; the paper's rate is one victim for each chip.

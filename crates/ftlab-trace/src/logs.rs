@@ -9,7 +9,7 @@ use std::path::Path;
 use ftlab_core::host::request::SourceError;
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{Column, Series};
-use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use ftlab_core::metrics::{CommandRecord, MemoryRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
 pub use crate::perfetto::EventLog;
@@ -208,14 +208,22 @@ impl Observer for Logs {
             log.on_command(record);
         }
     }
+
+    fn on_memory(&mut self, record: &MemoryRecord) {
+        if let Some(log) = &mut self.events {
+            log.on_memory(record);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{OpenOptions, open};
+    use ftlab_core::cause::Memory;
     use ftlab_core::flash::{Cause, Command};
     use ftlab_core::host::request::{Op, Request};
+    use ftlab_core::metrics::MemoryEvent;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use serde_json::Value;
 
@@ -243,6 +251,15 @@ mod tests {
             logs.on_command(&command(3, 1_500_900, 301_501_100, (1_500_900, 2_000_000)));
             logs.on_command(&command(0, 0, 1_000_000, (0, 0)));
             assert_eq!(logs.events.as_ref().unwrap().events(), 3);
+            let eviction = MemoryEvent::Eviction { dies: 5, channels: 2 };
+            for (what, start) in [
+                (eviction, 1_000_000),
+                (eviction, 1_500_000),
+                (MemoryEvent::Move(Memory::Buffer), 7),
+                (eviction, 3_000_000),
+            ] {
+                logs.on_memory(&MemoryRecord { what, start: Time(start), end: Time(start + 2_000_000) });
+            }
             if finished {
                 logs.finish().unwrap();
             } else {
@@ -254,7 +271,7 @@ mod tests {
             let processes: Vec<&Value> = events.iter().map(|event| &event["pid"]).collect();
             assert!(events.iter().all(|event| !processes.contains(&&event["tid"])));
             let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
-            assert_eq!(spans.len(), 3);
+            assert_eq!(spans.len(), 7);
             assert_eq!((spans[0]["ts"].as_f64(), spans[0]["dur"].as_f64()), (Some(1.5), Some(300.001)));
             assert_eq!((&spans[0]["args"]["cause"], &spans[0]["args"]["page"]), (&"gc".into(), &77.into()));
             let track = |span: &Value| {
@@ -265,7 +282,11 @@ mod tests {
                 };
                 events.iter().find(named).unwrap()["args"]["name"].as_str().unwrap().to_owned()
             };
-            assert_eq!([track(spans[0]), track(spans[1]), track(spans[2])], ["die 3", "channel 1", "die 0"]);
+            let tracks: Vec<String> = spans.iter().map(|span| track(span)).collect();
+            let memories = ["buffer eviction 0", "buffer eviction 1", "buffer", "buffer eviction 0"];
+            assert_eq!(tracks[..3], ["die 3", "channel 1", "die 0"]);
+            assert_eq!(tracks[3..], memories);
+            assert_eq!((&spans[3]["args"]["dies"], &spans[3]["args"]["channels"]), (&5.into(), &2.into()));
         }
     }
 

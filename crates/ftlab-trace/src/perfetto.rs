@@ -8,7 +8,7 @@ use std::path::Path;
 use ftlab_core::flash::Command;
 use ftlab_core::host::request::SourceError;
 use ftlab_core::metrics::parts::Parts;
-use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use ftlab_core::metrics::{CommandRecord, MemoryEvent, MemoryRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
 use crate::logs::{created, failed, unwritten};
@@ -19,7 +19,8 @@ use crate::slowest::Spans;
 ///
 /// A track per channel shows when data cross it, a track per die (or plane, where planes work independently) when it is
 /// taken. Requests are on as many tracks as overlap, each with what its latency consists of. Arrows lead from a request to
-/// the commands that came with it. Counters have the requests in the drive and the free blocks. Times are microseconds of
+/// the commands that came with it. Evictions of the write buffer are on as many tracks as overlap, and each memory beside
+/// flash has one when data take time in it. Counters have the requests in the drive and the free blocks. Times are microseconds of
 /// simulated time, cut off to whole nanoseconds: the viewer does so with starts and lengths, each for itself, and leaves
 /// out what seems to overlap then. The file is complete JSON after
 /// [`finish`](Self::finish) and after a drop.
@@ -29,6 +30,10 @@ pub struct EventLog {
     channels: BTreeSet<u32>,
     units: BTreeSet<u32>,
     requests: Requests,
+    /// When the last eviction on each track ends.
+    evictions: Vec<Time>,
+    /// Memories that have a track.
+    memories: BTreeSet<u32>,
     blocks: FreeBlocks,
     /// When there is something to write; always where this is nothing.
     only: Option<Spans>,
@@ -42,6 +47,10 @@ pub struct EventLog {
 const CHANNELS: u32 = 1;
 const UNITS: u32 = 2;
 const REQUESTS: u32 = 3;
+const MEMORIES: u32 = 4;
+
+/// Tracks of memories come before those of evictions.
+const EVICTIONS: u32 = 100;
 
 /// Requests for which commands may still come; those of older ones have no arrows.
 const KEPT: usize = 1 << 16;
@@ -80,9 +89,22 @@ fn track(process: u32, part: u32) -> u64 {
     let first = match process {
         CHANNELS => 1_000,
         REQUESTS => 100_000_000,
+        MEMORIES => 200_000_000,
         _ => 10_000,
     };
     u64::from(part) + first
+}
+
+/// A track on which nothing goes on at `start`, and whether it is a new one. It is taken until `end`.
+fn free_track(tracks: &mut Vec<Time>, start: Time, end: Time) -> (u32, bool) {
+    // Rounded as the viewer does, so that nothing overlaps on a track.
+    let free = tracks.iter().position(|last| last.0 / 1000 <= start.0 / 1000);
+    let lane = free.unwrap_or(tracks.len());
+    if free.is_none() {
+        tracks.push(end);
+    }
+    tracks[lane] = end;
+    (lane as u32, free.is_none())
 }
 
 /// Microseconds with three decimals.
@@ -106,7 +128,8 @@ impl EventLog {
             "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n\
              {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{CHANNELS},\"args\":{{\"name\":\"channels\"}}}},\n\
              {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{UNITS},\"args\":{{\"name\":\"{unit}s\"}}}},\n\
-             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{REQUESTS},\"args\":{{\"name\":\"requests\"}}}}"
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{REQUESTS},\"args\":{{\"name\":\"requests\"}}}},\n\
+             {{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{MEMORIES},\"args\":{{\"name\":\"memories\"}}}}"
         );
         file.write_all(header.as_bytes()).map_err(|error| failed(&path, unwritten(&error)))?;
         let (channels, units) = (BTreeSet::new(), BTreeSet::new());
@@ -118,6 +141,8 @@ impl EventLog {
             channels,
             units,
             requests,
+            evictions: Vec::new(),
+            memories: BTreeSet::new(),
             blocks,
             only,
             events: 0,
@@ -151,14 +176,14 @@ impl EventLog {
         if !known.insert(part) {
             return Ok(());
         }
-        self.write_name(process, part, kind)
+        self.write_name(process, part, &format!("{kind} {part}"))
     }
 
-    fn write_name(&mut self, process: u32, part: u32, kind: &str) -> io::Result<()> {
+    fn write_name(&mut self, process: u32, part: u32, name: &str) -> io::Result<()> {
         let track = track(process, part);
         write!(
             self.file,
-            ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":\"{kind} {part}\"}}}},\
+            ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":\"{name}\"}}}},\
              \n{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{process},\"tid\":{track},\"args\":{{\"sort_index\":{part}}}}}"
         )
     }
@@ -250,21 +275,16 @@ impl EventLog {
 
     fn request(&mut self, record: &RequestRecord) -> io::Result<()> {
         let (start, end) = (record.start, record.end);
-        // Rounded as the viewer does, so that nothing overlaps on a track.
-        let is_free = |last: &Time| last.0 / 1000 <= start.0 / 1000;
         let (from, to) = (start.0 / 1000, end.0 / 1000);
         self.requests.changes.extend([(from, 1), (to, -1)]);
         if !self.wants(start, end) {
             self.requests.waiting.remove(&record.index);
             return Ok(());
         }
-        let lane = self.requests.tracks.iter().position(is_free).unwrap_or(self.requests.tracks.len());
-        if lane == self.requests.tracks.len() {
-            self.requests.tracks.push(end);
-            self.write_name(REQUESTS, lane as u32, "request")?;
+        let (lane, is_new) = free_track(&mut self.requests.tracks, start, end);
+        if is_new {
+            self.write_name(REQUESTS, lane, &format!("request {lane}"))?;
         }
-        self.requests.tracks[lane] = end;
-        let lane = lane as u32;
         write!(
             self.file,
             ",\n{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"request\",\"pid\":{REQUESTS},\"tid\":{},\"ts\":{},\"dur\":{},\
@@ -296,6 +316,41 @@ impl EventLog {
             self.requests.done.remove(&oldest);
         }
         Ok(())
+    }
+
+    /// Something that memory beside flash did.
+    fn memory(&mut self, record: &MemoryRecord) -> io::Result<()> {
+        let MemoryRecord { what, start, end } = *record;
+        if !self.wants(start, end) {
+            return Ok(());
+        }
+        let (part, name) = match what {
+            MemoryEvent::Move(memory) => {
+                if self.memories.insert(memory as u32) {
+                    self.write_name(MEMORIES, memory as u32, memory.name())?;
+                }
+                (memory as u32, "move")
+            }
+            MemoryEvent::Eviction { .. } => {
+                let (lane, is_new) = free_track(&mut self.evictions, start, end);
+                if is_new {
+                    self.write_name(MEMORIES, EVICTIONS + lane, &format!("buffer eviction {lane}"))?;
+                }
+                (EVICTIONS + lane, "eviction")
+            }
+        };
+        let (from, to) = (start.0 / 1000, end.0 / 1000);
+        write!(
+            self.file,
+            ",\n{{\"ph\":\"X\",\"name\":\"{name}\",\"cat\":\"memory\",\"pid\":{MEMORIES},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{{",
+            track(MEMORIES, part),
+            Micros(from),
+            Micros(to - from),
+        )?;
+        if let MemoryEvent::Eviction { dies, channels } = what {
+            write!(self.file, "\"{}s\":{dies},\"channels\":{channels}", self.unit)?;
+        }
+        self.file.write_all(b"}}")
     }
 
     /// A number over time, from what it was at first and when it changed.
@@ -395,6 +450,12 @@ impl Observer for EventLog {
     fn on_command(&mut self, record: &CommandRecord) {
         if self.error.is_none() {
             self.error = self.record(record).err();
+        }
+    }
+
+    fn on_memory(&mut self, record: &MemoryRecord) {
+        if self.error.is_none() {
+            self.error = self.memory(record).err();
         }
     }
 }

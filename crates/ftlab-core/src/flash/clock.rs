@@ -5,8 +5,8 @@ use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
-use crate::metrics::CommandRecord;
 use crate::metrics::parts::Parts;
+use crate::metrics::{CommandRecord, MemoryEvent, MemoryRecord};
 use crate::time::{Rate, Time, nearest};
 
 /// Timers of the host.
@@ -106,6 +106,8 @@ pub struct Ledger {
     pub channel_busy_ps: Vec<u64>,
     /// Commands that have run since the log was last emptied, if one is kept.
     pub log: Option<Vec<CommandRecord>>,
+    /// The same of memory beside flash.
+    pub memory_log: Option<Vec<MemoryRecord>>,
     /// What evictions of a buffer have cost.
     pub events: EventLedger,
     /// When what was noted has ended; never, for what has not.
@@ -118,9 +120,43 @@ impl Ledger {
             busy_ps: vec![[0; CAUSES]; lanes],
             channel_busy_ps: vec![0; channels],
             log: log.then(Vec::new),
+            memory_log: log.then(Vec::new),
             events: EventLedger::new(lanes, channels),
             ends: Vec::new(),
         }
+    }
+
+    /// Data crossed a memory.
+    #[inline]
+    pub(super) fn moved(&mut self, memory: Memory, (start, end): (Time, Time)) {
+        if let Some(log) = &mut self.memory_log {
+            log.push(MemoryRecord { what: MemoryEvent::Move(memory), start, end });
+        }
+    }
+
+    /// An eviction took flash from `start` to `end`.
+    pub(super) fn evicted(&mut self, used: Used, start: Time, end: Time) {
+        if let Some(log) = &mut self.memory_log {
+            let Used { lanes, channels } = used;
+            log.push(MemoryRecord { what: MemoryEvent::Eviction { dies: lanes, channels }, start, end });
+        }
+    }
+}
+
+/// What worked for an eviction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Used {
+    lanes: u32,
+    channels: u32,
+}
+
+impl Used {
+    pub(super) fn word(self) -> u64 {
+        u64::from(self.lanes) << 32 | u64::from(self.channels)
+    }
+
+    pub(super) fn of_word(word: u64) -> Self {
+        Self { lanes: (word >> 32) as u32, channels: word as u32 }
     }
 }
 
@@ -183,12 +219,13 @@ impl EventLedger {
         }
     }
 
-    /// All of the eviction was submitted. Whether it takes flash time.
-    pub(super) fn close(&mut self) -> bool {
+    /// All of the eviction was submitted. What works for it; `None` if it takes no flash time.
+    pub(super) fn close(&mut self) -> Option<Used> {
         self.is_open = false;
         if self.lanes.is_empty() {
-            return false;
+            return None;
         }
+        let used = Used { lanes: self.lanes.len() as u32, channels: self.channels.len() as u32 };
         self.events += 1;
         self.lanes_used += self.lanes.len() as u64;
         self.channels_used += self.channels.len() as u64;
@@ -199,7 +236,7 @@ impl EventLedger {
         }
         self.work_ps += u128::from(longest.0);
         self.gc_work_ps += u128::from(longest.1);
-        true
+        Some(used)
     }
 
     /// An eviction begins.
@@ -254,19 +291,20 @@ impl Servers {
         Self { rates: [buffer, nvm, link].map(Rate::from_mb_per_s), free: [Time::ZERO; Memory::COUNT] }
     }
 
-    /// When `bytes` that come now have been moved; `None` when that takes no time.
-    pub(super) fn serve(&mut self, memory: Memory, bytes: u32, now: Time) -> Option<Time> {
+    /// From when to when `bytes` that come now are moved; `None` when that takes no time.
+    pub(super) fn serve(&mut self, memory: Memory, bytes: u32, now: Time) -> Option<(Time, Time)> {
         self.occupy(memory, self.rates[memory as usize].span(bytes.into()), now)
     }
 
-    /// When something that comes now and takes `span` is over; `None` when that takes no time.
-    pub(super) fn occupy(&mut self, memory: Memory, span: Time, now: Time) -> Option<Time> {
+    /// From when to when something goes on that comes now and takes `span`; `None` when that takes no time.
+    pub(super) fn occupy(&mut self, memory: Memory, span: Time, now: Time) -> Option<(Time, Time)> {
         if span == Time::ZERO {
             return None;
         }
         let free = &mut self.free[memory as usize];
-        *free = now.max(*free) + span;
-        Some(*free)
+        let start = now.max(*free);
+        *free = start + span;
+        Some((start, *free))
     }
 }
 

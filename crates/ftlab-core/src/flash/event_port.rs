@@ -799,17 +799,19 @@ impl FlashPort for EventPort {
         if span == Time::ZERO {
             return after;
         }
-        self.beside_after(DELAY, span.0, after)
+        self.beside_after(DELAY, (span.0, 0), after)
     }
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
-        self.ends_at(at)
+        self.ledger.moved(memory, at);
+        self.ends_at(at.1)
     }
 
     fn occupy(&mut self, memory: Memory, span: Time) -> Ticket {
         let Some(at) = self.servers.occupy(memory, span, self.now) else { return self.ready() };
-        self.ends_at(at)
+        self.ledger.moved(memory, at);
+        self.ends_at(at.1)
     }
 
     fn begin_page(&mut self, command: Command, span: Time, request: u32) {
@@ -825,22 +827,24 @@ impl FlashPort for EventPort {
     }
 
     fn end_event(&mut self, done: Ticket) {
-        if self.ledger.events.close() && !self.has_ended(done) {
+        if let Some(used) = self.ledger.events.close()
+            && !self.has_ended(done)
+        {
             self.ledger.events.begin(self.now);
-            self.beside_after(EVENT, 0, done);
+            self.beside_after(EVENT, (self.now.0, used.word()), done);
         }
     }
 
     fn count_wait(&mut self, until: Ticket) {
         if !self.has_ended(until) {
-            self.beside_after(WAIT, self.now.0, until);
+            self.beside_after(WAIT, (self.now.0, 0), until);
         }
     }
 
     fn note_end(&mut self, ticket: Ticket) -> u32 {
         let note = self.ledger.ends.len() as u32;
         self.ledger.ends.push(Time::NEVER);
-        self.beside_after(NOTE, note.into(), ticket);
+        self.beside_after(NOTE, (note.into(), 0), ticket);
         note
     }
 }

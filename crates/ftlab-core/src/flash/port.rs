@@ -3,26 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use crate::cause::Memory;
 use crate::cause::{Cause, Command};
 use crate::flash::cell::PageClass;
 use crate::geometry::PageId;
 use crate::time::Time;
-
-/// Memory beside flash: each is one server, first in first out, with a rate of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
-    /// The write buffer.
-    Buffer,
-    /// The non-volatile cache.
-    Nvm,
-    /// The link to a cache that is outside of the drive.
-    Link,
-}
-
-impl Memory {
-    /// How many there are.
-    pub const COUNT: usize = 3;
-}
 
 /// A command on its way to flash. The array has accepted it already.
 ///

@@ -336,14 +336,16 @@ impl FlashPort for ReservationPort {
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> End {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
+        self.ledger.moved(memory, at);
         self.numbers += 1;
-        End::new(at, self.numbers)
+        End::new(at.1, self.numbers)
     }
 
     fn occupy(&mut self, memory: Memory, span: Time) -> End {
         let Some(at) = self.servers.occupy(memory, span, self.now) else { return self.ready() };
+        self.ledger.moved(memory, at);
         self.numbers += 1;
-        End::new(at, self.numbers)
+        End::new(at.1, self.numbers)
     }
 
     fn begin_page(&mut self, command: Command, span: Time, request: u32) {
@@ -359,8 +361,9 @@ impl FlashPort for ReservationPort {
     }
 
     fn end_event(&mut self, done: End) {
-        if self.ledger.events.close() {
+        if let Some(used) = self.ledger.events.close() {
             self.ledger.events.last(self.now, done.at());
+            self.ledger.evicted(used, self.now, done.at().max(self.now));
         }
     }
 

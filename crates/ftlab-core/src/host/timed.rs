@@ -119,7 +119,11 @@ fn run_events<L: Layer<C>, C: Clock>(model: &mut HostModel<L, C, WorkloadFeeder<
 }
 
 fn flush_command_log<L: Layer<C>, C: Clock>(model: &mut HostModel<L, C, WorkloadFeeder<'_>>, all: bool) {
-    if let Some(log) = &mut model.drive.flash.port.ledger().log
+    let ledger = model.drive.flash.port.ledger();
+    if let Some(log) = &mut ledger.memory_log {
+        log.drain(..).for_each(|record| model.feeder.observer.on_memory(&record));
+    }
+    if let Some(log) = &mut ledger.log
         && (all || log.len() >= 4096)
     {
         for record in log.drain(..) {

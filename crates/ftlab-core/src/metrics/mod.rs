@@ -8,7 +8,7 @@ pub mod series;
 pub mod summary;
 pub mod warning;
 
-use crate::cause::{Cause, Command};
+use crate::cause::{Cause, Command, Memory};
 use crate::host::request::Request;
 use crate::metrics::parts::Parts;
 use crate::time::Time;
@@ -51,6 +51,31 @@ pub struct CommandRecord {
     pub request: Option<u64>,
 }
 
+/// Something that happened in memory beside flash, for event logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryRecord {
+    /// What it was.
+    pub what: MemoryEvent,
+    /// When it began.
+    pub start: Time,
+    /// When it was over.
+    pub end: Time,
+}
+
+/// What memory beside flash does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryEvent {
+    /// Data, or a message, moved through it: one at a time.
+    Move(Memory),
+    /// Victims left the write buffer together, from the decision until all of them were in flash. Several may be under way.
+    Eviction {
+        /// Dies (or planes, where planes work independently) that worked for it.
+        dies: u32,
+        /// Channels of these.
+        channels: u32,
+    },
+}
+
 /// Listens to a run. Every method does nothing by default; none may change the run.
 pub trait Observer {
     /// Whether [`on_command`](Self::on_command) is wanted: collecting commands costs time.
@@ -79,6 +104,10 @@ pub trait Observer {
     }
     /// A flash command ended. In order of start on each die; dies are interleaved.
     fn on_command(&mut self, record: &CommandRecord) {
+        let _ = record;
+    }
+    /// Something in memory beside flash was decided, or ended. In no order. Where commands are wanted.
+    fn on_memory(&mut self, record: &MemoryRecord) {
         let _ = record;
     }
 }

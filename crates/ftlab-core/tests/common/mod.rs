@@ -7,7 +7,7 @@ use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
-use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use ftlab_core::metrics::{CommandRecord, MemoryRecord, Observer, RequestRecord};
 use serde_json::{Value, json};
 
 /// A device from the sections in `value`.
@@ -83,6 +83,7 @@ pub fn request(us: f64, op: Op, lba: u64, sectors: u32) -> Request {
 pub struct Log {
     pub requests: Vec<RequestRecord>,
     pub commands: Vec<CommandRecord>,
+    pub memory: Vec<MemoryRecord>,
 }
 
 impl Observer for Log {
@@ -97,6 +98,9 @@ impl Observer for Log {
     }
     fn on_command(&mut self, record: &CommandRecord) {
         self.commands.push(*record);
+    }
+    fn on_memory(&mut self, record: &MemoryRecord) {
+        self.memory.push(*record);
     }
 }
 

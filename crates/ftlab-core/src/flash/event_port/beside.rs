@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 
 use super::{DELAY, EVENT, EventPort, Node, Ticket, WAIT};
+use crate::flash::clock::Used;
 use crate::flash::port::Submission;
 use crate::time::Time;
 
 impl EventPort {
     /// A node beside flash that begins when `after` has ended.
-    pub(super) fn beside_after(&mut self, lane: u32, word: u64, after: Ticket) -> Ticket {
-        let ticket = self.new_node(lane, 1, Submission::of_words(word, 0));
+    pub(super) fn beside_after(&mut self, lane: u32, words: (u64, u64), after: Ticket) -> Ticket {
+        let ticket = self.new_node(lane, 1, Submission::of_words(words.0, words.1));
         self.wait_for(ticket.node, after);
         if self.nodes[ticket.node as usize].pending == 0 {
             self.begin_beside(ticket.node);
@@ -28,13 +29,16 @@ impl EventPort {
     #[cold]
     pub(super) fn begin_beside(&mut self, node: u32) {
         let Node { lane, number, submission, .. } = self.nodes[node as usize];
-        let (first, _) = submission.words();
+        let (first, second) = submission.words();
         if lane == DELAY {
             self.beside.push(Reverse((self.now + Time(first), number, node)));
             return;
         }
         match lane {
-            EVENT => self.ledger.events.end(self.now),
+            EVENT => {
+                self.ledger.events.end(self.now);
+                self.ledger.evicted(Used::of_word(second), Time(first), self.now);
+            }
             WAIT => self.ledger.events.waited_ps += self.now.since(Time(first)).0,
             _ => self.ledger.ends[first as usize] = self.now,
         }
