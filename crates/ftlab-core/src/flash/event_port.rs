@@ -795,6 +795,11 @@ impl FlashPort for EventPort {
         done
     }
 
+    #[inline]
+    fn has_passed(&self, ticket: Ticket) -> bool {
+        self.has_ended(ticket)
+    }
+
     fn delay(&mut self, after: Ticket, span: Time) -> Ticket {
         if span == Time::ZERO {
             return after;

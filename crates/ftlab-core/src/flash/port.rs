@@ -208,6 +208,13 @@ pub trait FlashPort {
         let _ = until;
     }
 
+    /// Whether `ticket` is of the past, so that [`ready`](Self::ready) says as much. No means that it may be.
+    #[inline(always)]
+    fn has_passed(&self, ticket: Self::Ticket) -> bool {
+        let _ = ticket;
+        false
+    }
+
     /// Note when `ticket` ends, for those who cut the power; returns the number of the note. Ports of which nobody asks that
     /// keep none.
     #[inline(always)]

@@ -326,6 +326,11 @@ impl FlashPort for ReservationPort {
         End::new(end, first.number())
     }
 
+    #[inline]
+    fn has_passed(&self, ticket: End) -> bool {
+        ticket.at() < self.now
+    }
+
     fn delay(&mut self, after: End, span: Time) -> End {
         if span == Time::ZERO {
             return after;

@@ -77,9 +77,9 @@ impl<T: Ticket> WriteBuffer<T> {
     fn end_event<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, event: T) {
         let mut freed = std::mem::take(&mut self.scratch.freed);
         for frame in freed.drain(..) {
-            if self.wait == Wait::Event {
-                let moment = flash.port.join(event, self.frames.ready(frame));
-                self.frames.set_ready(frame, moment);
+            if self.wait == Wait::Event && !self.is_ending {
+                let moment = flash.port.join(event, self.frames.ready(&flash.port, frame));
+                self.frames.set_ready(&flash.port, frame, moment);
             }
             self.frames.leave(frame);
         }
@@ -138,7 +138,9 @@ impl<T: Ticket> WriteBuffer<T> {
             } else {
                 self.note_left(flash, self.frames.page(frame).lpn, dirty, before, done);
                 self.frames.set_dirty(frame, 0);
-                self.frames.set_ready(frame, done);
+                if !self.is_ending {
+                    self.frames.set_ready(&flash.port, frame, done);
+                }
             }
             self.scratch.freed.push(frame);
         }
@@ -220,7 +222,7 @@ impl<T: Ticket> WriteBuffer<T> {
             if dirty == 0 {
                 continue;
             }
-            after = flash.port.join(after, self.frames.ready(*frame));
+            after = flash.port.join(after, self.frames.ready(&flash.port, *frame));
             add_parts(self.frames.page(*frame).lpn, dirty, &mut parts);
             let held = self.frames.versions(*frame).iter().enumerate();
             versions
@@ -264,7 +266,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 let held = frame.map_or(0, |frame| self.frames.held(*frame));
                 let dirty = frame.map_or(0, |frame| self.frames.dirty(*frame));
                 if let Some(frame) = frame {
-                    ready = flash.port.join(ready, self.frames.ready(*frame));
+                    ready = flash.port.join(ready, self.frames.ready(&flash.port, *frame));
                     page += 1;
                 }
                 self.counts.padding_reads += u64::from(held != full);
@@ -393,6 +395,7 @@ impl<T: Ticket> WriteBuffer<T> {
             return Ok(());
         }
         let before = self.counts.pages_evicted;
+        self.is_ending = true;
         let mut after = flash.port.ready();
         while self.frames.dirty_frames() > 0 {
             flash.check_interrupt()?;

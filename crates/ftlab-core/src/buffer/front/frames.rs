@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::buffer::front::moments::Moments;
 use crate::buffer::order::{Buffered, FrameId, LOOKED_AT};
+use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::Lpn;
 use crate::table;
 
@@ -65,7 +67,7 @@ pub(crate) struct Frames<T> {
     held: Masks,
     dirty: Masks,
     /// When what a frame holds is there; for a free one, when it may be written.
-    ready: Vec<T>,
+    ready: Moments<T>,
     /// Where the frame of a page is found: a table with open addresses, or an entry for each page where that is smaller.
     directory: Vec<u32>,
     /// Whether each page has an entry of its own.
@@ -84,10 +86,10 @@ pub(crate) struct Frames<T> {
     used: u32,
 }
 
-impl<T: Copy> Frames<T> {
-    /// As many as `frames` for a drive of `pages`, all free from `ready` on. What is held and dirty is known for each of the
+impl<T: Ticket> Frames<T> {
+    /// As many as `frames` for a drive of `pages`, all free. What is held and dirty is known for each of the
     /// `parts` of a page, and as many versions as `versions_each`.
-    pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32, ready: T) -> Self {
+    pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32) -> Self {
         let shift = parts.trailing_zeros();
         let slots = u64::from(frames) * 3 / 2 + 2;
         let is_direct = u64::from(pages) <= slots;
@@ -96,7 +98,7 @@ impl<T: Copy> Frames<T> {
             lpns: nothing(frames as usize),
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
-            ready: vec![ready; frames as usize],
+            ready: Moments::new(frames),
             directory: nothing(slots as usize),
             is_direct,
             fresh: 0,
@@ -120,8 +122,8 @@ impl<T: Copy> Frames<T> {
         (self.lpns.len() * 4
             + self.held.words.len() * 8
             + self.dirty.words.len() * 8
-            + self.ready.len() * size_of::<T>()
             + (self.directory.len() + self.freed.capacity()) * 4) as u64
+            + self.ready.table_bytes()
     }
 
     /// Where the search for a page begins.
@@ -181,7 +183,6 @@ impl<T: Copy> Frames<T> {
             table::prefetch(&self.lpns, frame as usize);
             table::prefetch(&self.held.words, word);
             table::prefetch(&self.dirty.words, word);
-            table::prefetch(&self.ready, frame as usize);
         }
     }
 
@@ -298,13 +299,13 @@ impl<T: Copy> Frames<T> {
     }
 
     #[inline]
-    pub(crate) fn ready(&self, frame: FrameId) -> T {
-        self.ready[frame.0 as usize]
+    pub(crate) fn ready<P: FlashPort<Ticket = T>>(&self, port: &P, frame: FrameId) -> T {
+        self.ready.get(port, frame)
     }
 
     #[inline]
-    pub(crate) fn set_ready(&mut self, frame: FrameId, ready: T) {
-        self.ready[frame.0 as usize] = ready;
+    pub(crate) fn set_ready<P: FlashPort<Ticket = T>>(&mut self, port: &P, frame: FrameId, ready: T) {
+        self.ready.set(port, frame, ready);
     }
 
     /// The versions of the sectors of a frame; empty without verification.
@@ -365,7 +366,7 @@ mod tests {
     fn every_page_is_found_where_it_is() {
         // With 120 pages a table with open addresses, with 77 an entry for each page.
         for (pages, parts) in [(120, 1), (120, 8), (120, 64), (77, 8)] {
-            let mut frames = Frames::new(50, pages, parts, parts, ());
+            let mut frames = Frames::<()>::new(50, pages, parts, parts);
             assert_eq!(frames.is_direct, pages == 77);
             let mut free: VecDeque<u32> = (0..50).collect();
             let mut model = std::collections::BTreeMap::new();

@@ -9,6 +9,7 @@
 mod counts;
 mod evict;
 pub(crate) mod frames;
+mod moments;
 mod notes;
 mod rate;
 mod select;
@@ -195,6 +196,8 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
 struct WriteBuffer<T> {
     frames: Frames<T>,
     order: Orders,
+    /// Nothing comes any more: nobody asks when a frame is free.
+    is_ending: bool,
     /// When all evictions so far have ended: what a flush waits for.
     draining: T,
     victim_unit: VictimUnit,
@@ -280,8 +283,9 @@ impl<T: Ticket> WriteBuffer<T> {
         let list = |length: usize| Vec::with_capacity(length.min(frames as usize));
         let page_sectors = (geometry.slots_per_page * per_unit) as usize;
         Some(Self {
-            frames: Frames::new(frames, shape.logical_units, per_unit, versions_each, ready),
+            frames: Frames::new(frames, shape.logical_units, per_unit, versions_each),
             order: config.buffer.kind.build(&shape)?,
+            is_ending: false,
             draining: ready,
             victim_unit: config.buffer.kind.victim_unit(),
             rate,

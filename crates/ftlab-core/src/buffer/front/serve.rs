@@ -113,13 +113,13 @@ impl<T: Ticket> WriteBuffer<T> {
         } else {
             self.counts.write_misses += 1;
             let frame = self.take_frame(flash, below, lpn)?;
-            flash.port.count_wait(self.frames.ready(frame));
+            flash.port.count_wait(self.frames.ready(&flash.port, frame));
             self.frames.enter(frame, lpn);
             self.order.on_insert(self.frames.page(frame), true);
             frame
         };
-        let done = moved.done(flash, self.frames.ready(frame));
-        self.frames.set_ready(frame, done);
+        let done = moved.done(flash, self.frames.ready(&flash.port, frame));
+        self.frames.set_ready(&flash.port, frame, done);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.frames.set_dirty(frame, self.frames.dirty(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
@@ -213,7 +213,7 @@ impl<T: Ticket> WriteBuffer<T> {
             self.note_left(flash, lpn, mask_of(&unit), before, done);
             match past {
                 Past::Through => self.keep_copy(flash, below, lpn, &unit, in_frames)?,
-                Past::Durable => self.made_durable(lpn, &unit, done),
+                Past::Durable => self.made_durable(flash, lpn, &unit, done),
                 Past::Sequential => self.drop_sectors(lpn, mask_of(&unit)),
             }
         }
@@ -256,7 +256,7 @@ impl<T: Ticket> WriteBuffer<T> {
             let frame = self.frames.find(lpn);
             if let Some(frame) = frame {
                 mask |= self.frames.dirty(frame);
-                after = flash.port.join(after, self.frames.ready(frame));
+                after = flash.port.join(after, self.frames.ready(&flash.port, frame));
             }
             add_parts(lpn, mask, &mut parts);
             if !access.versions.is_empty() {
@@ -294,15 +294,21 @@ impl<T: Ticket> WriteBuffer<T> {
             self.order.on_insert(self.frames.page(frame), false);
             frame
         };
-        let moment = flash.port.join(after, self.frames.ready(frame));
-        self.frames.set_ready(frame, moment);
+        let moment = flash.port.join(after, self.frames.ready(&flash.port, frame));
+        self.frames.set_ready(&flash.port, frame, moment);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
         Ok(())
     }
 
     /// A write and all that was dirty of its page are in flash at `done`.
-    fn made_durable(&mut self, lpn: Lpn, unit: &UnitAccess<'_>, done: T) {
+    fn made_durable<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &Flash<P>,
+        lpn: Lpn,
+        unit: &UnitAccess<'_>,
+        done: T,
+    ) {
         let Some(frame) = self.frames.find(lpn) else {
             self.counts.write_misses += 1;
             return;
@@ -314,7 +320,7 @@ impl<T: Ticket> WriteBuffer<T> {
         self.put_versions(frame, mask, unit.versions);
         self.frames.set_dirty(frame, 0);
         if !self.keeps_reads {
-            self.frames.set_ready(frame, done);
+            self.frames.set_ready(&flash.port, frame, done);
         }
         self.cleaned(frame);
     }
@@ -434,7 +440,11 @@ impl<T: Ticket> WriteBuffer<T> {
             if let Some(frame) = frame {
                 held = self.frames.held(frame) & mask;
                 self.order.on_hit(self.frames.page(frame), false);
-                moment = if held == 0 { moment } else { flash.port.join(moment, self.frames.ready(frame)) };
+                moment = if held == 0 {
+                    moment
+                } else {
+                    flash.port.join(moment, self.frames.ready(&flash.port, frame))
+                };
             }
             sectors += held.count_ones();
             add_parts(lpn, mask & !held, parts);
@@ -524,8 +534,8 @@ impl<T: Ticket> WriteBuffer<T> {
             self.order.on_insert(self.frames.page(frame), false);
             frame
         };
-        let moment = flash.port.join(read, self.frames.ready(frame));
-        self.frames.set_ready(frame, moment);
+        let moment = flash.port.join(read, self.frames.ready(&flash.port, frame));
+        self.frames.set_ready(&flash.port, frame, moment);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, versions);
         Ok(())

@@ -224,7 +224,7 @@ impl<T: Ticket> Nvm<T> {
         let Some(diary) = &mut self.diary else { return };
         let lpn = self.frames.page(frame).lpn;
         let held = Held { lpn, age: age(diary, flash), versions: self.frames.versions(frame).to_vec() };
-        let note = flash.port.note_end(self.frames.ready(frame));
+        let note = flash.port.note_end(self.frames.ready(&flash.port, frame));
         diary.changes.push((note, Change::Frame(frame, Some(held))));
     }
 
@@ -247,7 +247,7 @@ impl<T: Ticket> Nvm<T> {
     /// A frame has no page any more when it is ready.
     pub(super) fn note_free<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
         let Some(diary) = &mut self.diary else { return };
-        let note = flash.port.note_end(self.frames.ready(frame));
+        let note = flash.port.note_end(self.frames.ready(&flash.port, frame));
         diary.changes.push((note, Change::Frame(frame, None)));
     }
 

@@ -267,7 +267,7 @@ impl<T: Ticket> Nvm<T> {
         let flushes_back =
             matches!(&config.nvm.kind, NvmChoice::Basic(keys) if keys.basic_flush == BasicFlush::Writeback);
         Some(Self {
-            frames: Frames::new(frames, geometry.logical_units, 1, versions_each, flash.port.ready()),
+            frames: Frames::new(frames, geometry.logical_units, 1, versions_each),
             order: BufferChoice::from(keys.order).build(&shape)?,
             by_collector: Set::new(frames),
             tombstones: Set::new(geometry.logical_units),
@@ -411,16 +411,16 @@ impl<T: Ticket> Nvm<T> {
             if self.cooperates {
                 let told = self.message(flash);
                 let relied_on = below.set_removable(flash, page.lpn, false, told);
-                let moment = flash.port.join(self.frames.ready(*frame), told);
+                let moment = flash.port.join(self.frames.ready(&flash.port, *frame), told);
                 let moment = flash.port.join(moment, relied_on);
-                self.frames.set_ready(*frame, moment);
+                self.frames.set_ready(&flash.port, *frame, moment);
             }
         }
         let done = self.write_back(flash, below, &mut leaving)?;
         for frame in leaving.drain(..) {
             if self.is_dirty(frame) {
                 self.end_tombstone(flash, self.frames.page(frame).lpn, done);
-                self.frames.set_ready(frame, done);
+                self.frames.set_ready(&flash.port, frame, done);
             }
             self.set_free(flash, frame);
         }
@@ -446,7 +446,7 @@ impl<T: Ticket> Nvm<T> {
         parts.clear();
         versions.clear();
         for frame in frames.iter().filter(|frame| self.is_dirty(**frame)) {
-            after = flash.port.join(after, self.frames.ready(*frame));
+            after = flash.port.join(after, self.frames.ready(&flash.port, *frame));
             parts.push(Part { lpn: self.frames.page(*frame).lpn, first_sector: 0, sectors: self.per_unit });
             versions.extend_from_slice(self.frames.versions(*frame));
         }
@@ -489,8 +489,8 @@ impl<T: Ticket> Nvm<T> {
                 self.end_tombstone(flash, page.lpn, written);
                 self.frames.set_dirty(page.frame, 0);
                 // Clean from the moment on at which flash has it.
-                let moment = flash.port.join(self.frames.ready(page.frame), written);
-                self.frames.set_ready(page.frame, moment);
+                let moment = flash.port.join(self.frames.ready(&flash.port, page.frame), written);
+                self.frames.set_ready(&flash.port, page.frame, moment);
                 self.note_clean(flash, page.frame, below.copy_of(page.lpn));
                 self.order.on_clean(*page);
             }

@@ -32,7 +32,7 @@ impl<T: Ticket> Nvm<T> {
                 self.counts.read_hits += 1;
                 self.counts.read_hits_clean += u64::from(!self.is_dirty(frame));
                 self.order.on_hit(self.frames.page(frame), false);
-                moment = flash.port.join(moment, self.frames.ready(frame));
+                moment = flash.port.join(moment, self.frames.ready(&flash.port, frame));
                 sectors += unit.sectors;
                 if flash.nand.verifies() {
                     let held = self.frames.versions(frame);
@@ -103,8 +103,8 @@ impl<T: Ticket> Nvm<T> {
             let frame = self.free_frame();
             self.enter(frame, *lpn, false);
             self.counts.frame_writes += 1;
-            let moment = flash.port.join(self.frames.ready(frame), read);
-            self.frames.set_ready(frame, moment);
+            let moment = flash.port.join(self.frames.ready(&flash.port, frame), read);
+            self.frames.set_ready(&flash.port, frame, moment);
             if flash.nand.verifies() {
                 let per_unit = self.per_unit as usize;
                 self.frames.versions_mut(frame).copy_from_slice(&brought[at * per_unit..][..per_unit]);
@@ -207,9 +207,9 @@ impl<T: Ticket> Nvm<T> {
             frame
         };
         self.counts.frame_writes += 1;
-        let moment = flash.port.join(arrived, self.frames.ready(frame));
+        let moment = flash.port.join(arrived, self.frames.ready(&flash.port, frame));
         let done = flash.port.delay(moment, self.write);
-        self.frames.set_ready(frame, done);
+        self.frames.set_ready(&flash.port, frame, done);
         self.frames.set_dirty(frame, WHOLE);
         self.by_collector.put(frame.0, false);
         if flash.nand.verifies() {
