@@ -108,10 +108,10 @@ test-fuzz:
 	@echo "== ftlab-fuzz for $(TEST_FUZZ_SECONDS) s"
 	@FTLAB_FUZZ_SECONDS=$(TEST_FUZZ_SECONDS) cargo test $(STRICT) --bin ftlab-fuzz -- --ignored --nocapture a_while_of_fuzzing
 
-# The tests of a file share what they run, so they have one process.
+# The tests of a file share what they run, so they have one process. Their order is that of `tests/conftest.py`.
 test-python: $(VENV)/.checked $(VENV)/.dev
 	@echo "== pytest"
-	@$(BIN)/pytest --numprocesses auto --dist loadfile
+	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: lint-rust lint-python ## formatting, lints and types, as errors
 
