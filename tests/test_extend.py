@@ -114,7 +114,11 @@ CHECK = r"""#!/bin/sh
 case " $* " in *" --crate-name build_script_build "*) exec "$@" ;; esac
 for argument; do
   shift
-  case $argument in --emit=*) argument=--emit=dep-info,metadata ;; esac
+  case $argument in
+  --emit=*) argument=--emit=dep-info,metadata ;;
+  # A program is given libraries whole, which ours are not.
+  *=*.rlib) [ -e "${argument#*=}" ] || argument=${argument%.rlib}.rmeta ;;
+  esac
   set -- "$@" "$argument"
 done
 exec "$@"
