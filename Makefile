@@ -90,12 +90,13 @@ test: ## everything that must hold before a change is merged, with half a minute
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz
 
-# Programs and examples are looked at only: `tests/rustc` makes none of them.
+# Programs and examples are looked at only: `tests/rustc` makes none of them. All packages are named every time: with some
+# left out, libraries would have other features, and all that uses them would be compiled again.
 test-programs:
 	@echo "== cargo fmt; compiling the tests, with lints"
 	@cargo fmt --all --check -- $(LISTED)
 	@cargo test $(STRICT) --tests --no-run
-	@cargo build $(STRICT) --exclude ftlab-py --bins --examples
+	@cargo build $(STRICT) --bins --examples
 
 test-rust:
 	@echo "== cargo test"
@@ -107,10 +108,10 @@ test-fuzz:
 	@echo "== ftlab-fuzz for $(TEST_FUZZ_SECONDS) s"
 	@FTLAB_FUZZ_SECONDS=$(TEST_FUZZ_SECONDS) cargo test $(STRICT) --bin ftlab-fuzz -- --ignored --nocapture a_while_of_fuzzing
 
-# The tests of a file share what they run, so they have one process.
+# The tests of a file share what they run, so they have one process. Their order is that of `tests/conftest.py`.
 test-python: $(VENV)/.checked $(VENV)/.dev
 	@echo "== pytest"
-	@$(BIN)/pytest --numprocesses auto --dist loadfile
+	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: lint-rust lint-python ## formatting, lints and types, as errors
 

@@ -34,6 +34,27 @@ TERMINAL = {"COLUMNS": "110", "NO_COLOR": "1"}
 SMALL = ("--set", "geometry.blocks_per_plane=64", "--set", "geometry.pages_per_block=16")
 
 
+# Files that take longest, begun first: at the end one processor would have nothing but them.
+LONGEST = (
+    "test_papers.py",
+    "test_study.py",
+    "test_docs.py",
+    "test_cli_run.py",
+    "test_outputs.py",
+    "test_extend.py",
+    "test_notebook.py",
+    "test_figures.py",
+    "test_characterize.py",
+    "test_report.py",
+    "test_messages.py",
+    "test_sensitivity.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
 @dataclass
 class Ran:
     """A finished command."""

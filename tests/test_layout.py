@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -59,3 +61,25 @@ def test_every_crate_with_tests_is_checked_strictly() -> None:
     for settings in [profile, *(profile | packages.get(name, {}) for name in names)]:
         assert settings["debug-assertions"]
         assert settings["overflow-checks"]
+
+
+def _features(*selection: str) -> dict[str, set[str]]:
+    """The features of each package, where these are built."""
+    command = [shutil.which("cargo") or "cargo", "tree", "--offline", "--locked", "--prefix", "none", "--no-dedupe"]
+    done = subprocess.run(
+        [*command, "--format", "{p}|{f}", *selection], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found: dict[str, set[str]] = {}
+    for line in filter(None, done.stdout.splitlines()):
+        package, features = re.sub(r" \((proc-macro|\*)\)", "", line).split("|")
+        found.setdefault(package, set()).add(features)
+    return found
+
+
+def test_libraries_are_compiled_once_for_programs_tests_and_extension() -> None:
+    """With other features a library is another one, and all that uses it is compiled again: four minutes."""
+    tests = _features("--workspace", "--edges", "normal,build,dev")
+    for selection in (("--workspace",), ("--package", "ftlab-py")):
+        built = _features(*selection, "--edges", "normal,build")
+        assert len(built) > 50
+        assert {package: features for package, features in built.items() if features != tests[package]} == {}

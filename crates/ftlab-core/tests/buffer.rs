@@ -106,7 +106,7 @@ fn checked(
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(120))]
 
     #[test]
     fn reads_return_the_last_write_through_every_buffer(drive in drives(), keys in buffers(), asked in requests()) {
@@ -374,7 +374,7 @@ fn flushed_data_survive_and_a_capacitor_saves_the_rest() {
 }
 
 proptest! {
-    #![proptest_config(cases(80))]
+    #![proptest_config(cases(25))]
 
     #[test]
     fn what_was_promised_survives_a_cut(

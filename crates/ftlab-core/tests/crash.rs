@@ -592,7 +592,7 @@ pub fn survives(config: &DeviceConfig, cuts: &[Examined]) -> Result<(), TestCase
 }
 
 proptest! {
-    #![proptest_config(cases(16))]
+    #![proptest_config(cases(8))]
 
     /// Cells of one bit lose nothing that was promised, whatever the drive, at any command; nor in the middle of a recovery.
     #[test]

@@ -82,7 +82,7 @@ fn without_cache(config: &DeviceConfig, requests: &[Request]) -> Result<u64, Tes
 }
 
 proptest! {
-    #![proptest_config(cases(250))]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn reads_return_the_last_write_through_every_cache(

@@ -22,6 +22,8 @@ _SIZES: dict[Size, tuple[int, ...]] = {"full": (1, 2, 4, 8, 16, 32, 64), "quick"
 _REQUESTS: dict[Size, int] = {"full": 20_000, "quick": 2_000, "test": 150}
 # The size at which what else could matter is tried.
 _MIDDLE: dict[Size, int] = {"full": 16, "quick": 8, "test": 4}
+# To fill the drive takes longer than the few requests of a test.
+_TEST_BLOCKS = 512
 
 # Reduction of the execution time of BPLRU on SYSMARK, and the GC share of CFLRU without CAVE: percent.
 LEAST, MOST, CLOSE_TO_ALL = 55.5, 97.4, 100.0
@@ -106,9 +108,9 @@ def _studies(size: Size) -> list[dict[str, Any]]:
         for what, changes in _changes(order).items():
             others.append(_drive(f"{order}, {what}", order, CAVE, middle, **changes))
     studies: list[dict[str, Any]] = [{"name": "sizes", "device": main, "workload": _workloads(size)}]
-    if size != "test":
-        studies.append({"name": "others", "device": others, "workload": _workloads(size)})
-    return studies
+    if size == "test":
+        return [{**studies[0], "set": {"geometry.blocks_per_plane": _TEST_BLOCKS}}]
+    return [*studies, {"name": "others", "device": others, "workload": _workloads(size)}]
 
 
 # What was measured ------------------------------------------------------------------------------------------------
