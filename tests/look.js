@@ -77,12 +77,20 @@
     range.selectNodeContents(cell);
     return range.getBoundingClientRect().height;
   };
-  for (const row of all(".wide tr").filter(seen)) {
+  for (const row of all("tr").filter((each) => seen(each) && getComputedStyle(each).display === "table-row")) {
     const height = row.getBoundingClientRect().height;
-    const end = row.closest(".wide").getBoundingClientRect().right;
+    const end = (row.closest(".wide") ?? row.closest("table")).getBoundingClientRect().right;
     const shown = [...row.cells].filter((cell) => cell.getBoundingClientRect().left < end - 40);
-    // Seven lines, half of them for nothing that is seen.
-    if (height > 150 && Math.max(...shown.map(lines)) < height / 2) tall.push(`${Math.round(height)} px ${named(row)}`);
+    // Four lines, half of them for nothing that is seen.
+    if (height > 90 && Math.max(...shown.map(lines)) < height / 2) tall.push(`${Math.round(height)} px ${named(row)}`);
+  }
+  // Lists of numbers and of words that take a screen.
+  for (const item of all("dl.keys div").filter(seen)) {
+    const height = item.getBoundingClientRect().height;
+    // What is as wide as its column is as high as it must be.
+    if (height > 150 && item.querySelector("dd").offsetWidth < item.offsetWidth * 0.9) {
+      tall.push(`${Math.round(height)} px ${named(item)}`);
+    }
   }
   const figures = {};
   for (const place of document.querySelectorAll("[data-chart], svg.drive")) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -164,6 +165,49 @@ def test_a_folder_that_cannot_be_used_is_told_once(
     (record,) = caplog.records
     assert record.name == "ftlab.aged"
     assert str(tmp_path / "file") in record.getMessage()
+
+
+def test_the_limit_holds_for_all_drives_together(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    results = [told(drive(), seed=seed) for seed in (1, 2)]
+    first, second = sorted(kept.iterdir(), key=lambda file: file.stat().st_mtime)
+    os.utime(first, (OLD, OLD))
+    # There is room for two: the oldest goes for a third.
+    most = max(first.stat().st_size, second.stat().st_size)
+    monkeypatch.setenv(_aged.LIMIT_VARIABLE, f"{2.5 * most / 1024:.0f}KiB")
+    told(drive(), seed=3)
+    assert len(list(kept.iterdir())) == 2
+    assert not first.exists()
+    monkeypatch.setenv(_aged.LIMIT_VARIABLE, "0")
+    told(drive(), seed=4)
+    assert list(kept.iterdir()) == []
+    # Empty: as by default.
+    monkeypatch.setenv(_aged.LIMIT_VARIABLE, "")
+    assert [told(drive(), seed=seed) for seed in (1, 2)] == results
+    assert len(list(kept.iterdir())) == 2
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("limit", ["4 bananas", "-1", "4gb", "much", "1e400", "1e3MB", "0.5"])
+def test_a_limit_that_is_no_size_is_told_at_once(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setenv(_aged.LIMIT_VARIABLE, limit)
+    said = re.escape(f'FTLAB_CACHE_LIMIT: "{limit}" is not a ')
+    with pytest.raises(ftlab.errors.ConfigError, match=said) as raised:
+        told(drive())
+    assert "\n" not in str(raised.value)
+    study = ftlab.Study({"device": drive(), "workload": {"kind": "uniform", "requests": 2000}})
+    with pytest.raises(ftlab.errors.ConfigError, match=said):
+        run_study(study, ftlab.Store(tmp_path / "store"))
+    assert ftlab.Store(tmp_path / "store").records() == {}
+    done = inside("run", "ideal-page", "--workload", "uniform", "--requests", "20", cwd=tmp_path)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert not kept.exists()
+    # Nobody asks how large what is not kept may be.
+    monkeypatch.setenv(_aged.VARIABLE, "")
+    told(drive())
 
 
 def test_where_drives_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_every_number_is_that_of_the_summary(page: Page, summary: dict[str, Any]
             assert shown == labels.value_text(source, value(summary, source))
     assert {"write_amplification.gc", "latency_ns.read.p99", "busy_ns.host", "host.iops", "wear.erase_max"} <= keys
     # Every number is there, with every digit.
-    named = re.findall(r'<div id="([^"]+)"><dt>[^<]+</dt><dd>(.*?)</dd></div>', page.text)
+    named = re.findall(r'<div id="([^"]+)"(?: class="list")?><dt>[^<]+</dt><dd>(.*?)</dd></div>', page.text)
     found = {key: json.loads(html.unescape(raw)) for key, raw in named}
     assert found == {key: each for key, each in all_of(summary).items() if key != "wall_seconds"}
 

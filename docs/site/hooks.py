@@ -6,6 +6,7 @@ beside `docs`. Here such files become part of the site, and links lead there.
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from pathlib import Path
@@ -25,6 +26,10 @@ DOCS = ROOT / "docs"
 PROJECT = "project"
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)(?=(?:#[^)\s]*)?\))|(?<=<img src=\")(?!\w+:)([^\"]+)")
 _CODE = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL)
+# Characters from which on a cell is a sentence, and columns from which on no page has room for one beside the others.
+_SENTENCE, _MANY_COLUMNS = 60, 5
 _SHOWN_AS_IT_IS = {".png", ".svg", ".zst", ".ipynb"}
 
 
@@ -120,3 +125,39 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
     parts = re.split(r"(^ *```.*?^ *```$)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if number % 2 else _LINK.sub(led, part) for number, part in enumerate(parts))
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - its signature
+    """Let the rows of tables with sentences be cards: those of many columns always, others on narrow pages.
+
+    Beside other columns a sentence would be a word wide, and scrolled away where the page ends.
+    """
+    return _TABLE.sub(_with_cards, html)
+
+
+def _with_cards(match: re.Match[str]) -> str:
+    """Tell the style sheet the column of each cell, and which are sentences."""
+    head, end, body = match[0].partition("</thead>")
+    labels = [_text(cell) for cell in _CELL.findall(head)]
+    cells = [_text(cell) for cell in _CELL.findall(body)]
+    few = 3
+    if len(labels) < few or max(map(len, cells), default=0) <= _SENTENCE:
+        return match[0]
+    # The column that says most needs no name.
+    told = max(range(1, len(labels)), key=lambda at: sum(map(len, cells[at :: len(labels)])))
+    column = itertools.cycle(range(len(labels)))
+
+    def cell(found: re.Match[str]) -> str:
+        at = next(column)
+        kinds = {"told": at == told, "name": labels[at] == "name", "wide": len(_text(found[1])) > _SENTENCE}
+        kind = " ".join(kind for kind, holds in kinds.items() if holds)
+        return f'<td role="cell" data-label="{labels[at]}" class="{kind}">{found[1]}</td>'
+
+    # Roles, as an element that is not displayed as a row is none.
+    body = _CELL.sub(cell, body).replace("<tr>", '<tr role="row">')
+    kind = "cards" if len(labels) >= _MANY_COLUMNS else "stacked"
+    return head.replace("<table>", f'<table class="{kind}" role="table">') + end + body
+
+
+def _text(cell: str) -> str:
+    return re.sub(r"<[^>]*>", "", cell)

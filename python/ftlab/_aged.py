@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
+from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARIABLE = "FTLAB_CACHE"
 """The environment variable that names the folder. Empty: no drive is kept."""
+
+LIMIT_VARIABLE = "FTLAB_CACHE_LIMIT"
+"""The environment variable that says how large all drives may be together, such as ``16GiB``. Empty: as by default."""
 
 LIMIT_BYTES = 4 << 30
 """Dozens of the drives that the presets age, and one of several terabytes; little on any disk of today."""
@@ -45,15 +49,23 @@ def _places() -> Iterator[Path]:
 
 
 def files() -> _native.AgedFiles | None:
-    """Give the drives that are kept; ``None`` where nobody wants any."""
+    """Give the drives that are kept; ``None`` where nobody wants any.
+
+    Raises:
+        ConfigError: ``FTLAB_CACHE_LIMIT`` is no size.
+    """
     place = folder()
-    return None if place is None else _of(place, LEAST_SECONDS)
+    return None if place is None else _of(place, os.environ.get(LIMIT_VARIABLE) or LIMIT_BYTES, LEAST_SECONDS)
 
 
 @functools.lru_cache(8)
-def _of(place: Path, least_seconds: float) -> _native.AgedFiles:
+def _of(place: Path, limit: int | str, least_seconds: float) -> _native.AgedFiles:
     # One for all runs of a process: trouble is told once.
-    return _native.AgedFiles.of(place, LIMIT_BYTES, least_seconds)
+    try:
+        return _native.AgedFiles.of(place, limit, least_seconds)
+    except ValueError as error:
+        msg = f"{LIMIT_VARIABLE}: {error}"
+        raise ConfigError(msg) from None
 
 
 def tell(kept: _native.AgedFiles | None) -> None:

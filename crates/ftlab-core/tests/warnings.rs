@@ -226,6 +226,18 @@ fn hosts_that_ask_for_too_much_are_told_so_and_no_others() {
     assert!(misses.len() * 100 <= asked, "{misses:?}");
 }
 
+/// A new drive that is as fast as the host until collection begins, after more than half of the run.
+#[test]
+fn a_drive_that_becomes_too_slow_is_told_so() {
+    let config = open_drive(json!({}), json!({}));
+    let units = config.logical_pages();
+    let of = |gap_ns| Load { gap_ns, ..load(Pattern::Uniform, units, 2.2, 3) };
+    // Four dies that take 220 us for a page would take one every 55 us.
+    let summary = simulated(&config, &of(80_000.0), true).summary;
+    assert!(has(&summary, "overloaded"), "{:#?}", summary.warnings);
+    assert!(!has(&simulated(&config, &of(800_000.0), true).summary, "overloaded"));
+}
+
 /// Every warning that the core gives, and none of them where there is nothing to say.
 #[test]
 fn every_warning_has_its_run() {

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::beside::Interruption;
 use crate::errors;
-use crate::trace::Volume;
+use crate::trace::{Size, Volume};
 
 /// Traces that are decoded once for all runs that name this.
 #[pyclass(frozen, module = "ftlab._native")]
@@ -92,9 +92,10 @@ pub(crate) struct AgedFiles {
 
 #[pymethods]
 impl AgedFiles {
-    /// Keep drives of this engine in `folder`, `limit_bytes` in all at most, that took `least_seconds` to age at least.
+    /// Keep drives of this engine in `folder`, of `limit` bytes in all at most, that took `least_seconds` to age at least.
     #[staticmethod]
-    fn of(folder: PathBuf, limit_bytes: u64, least_seconds: f64) -> PyResult<Self> {
+    fn of(folder: PathBuf, limit: Size, least_seconds: f64) -> PyResult<Self> {
+        let limit_bytes = limit.bytes().map_err(PyValueError::new_err)?;
         let least = Duration::try_from_secs_f64(least_seconds)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let files = aged_files::AgedFiles::new(folder, limit_bytes, crate::engine(), least);

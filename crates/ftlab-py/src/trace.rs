@@ -29,6 +29,15 @@ pub(crate) enum Size {
     Text(String),
 }
 
+impl Size {
+    pub(crate) fn bytes(self) -> Result<u64, String> {
+        match self {
+            Size::Number(bytes) => Ok(bytes),
+            Size::Text(text) => parse_bytes(&text),
+        }
+    }
+}
+
 /// How a trace is read, and the steps that its requests then go through.
 #[pyclass(frozen, module = "ftlab._native")]
 #[derive(Clone, Default)]
@@ -53,13 +62,9 @@ impl ReadOptions {
         transform: Vec<String>,
     ) -> PyResult<Self> {
         let refused = |text: String| Err(errors::InputError::new_err(text));
-        let volume_bytes = match volume_bytes {
-            None => None,
-            Some(Size::Number(bytes)) => Some(bytes),
-            Some(Size::Text(text)) => match parse_bytes(&text) {
-                Ok(bytes) => Some(bytes),
-                Err(error) => return refused(format!("volume_bytes: {error}")),
-            },
+        let volume_bytes = match volume_bytes.map(Size::bytes).transpose() {
+            Ok(bytes) => bytes,
+            Err(error) => return refused(format!("volume_bytes: {error}")),
         };
         let layout = match (volumes, volume_bytes) {
             ("overlay", None) => VolumeLayout::Overlay,

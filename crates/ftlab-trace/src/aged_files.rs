@@ -194,7 +194,12 @@ impl AgedStore for AgedFiles {
         }
         let full_key = self.full_key(key);
         let path = self.path_of(&full_key);
-        match self.write(&path, &full_key, took, write).and_then(|()| self.make_room()) {
+        let kept = match self.write(&path, &full_key, took, write) {
+            // The limit may have been larger when the others were kept.
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => self.make_room(),
+            kept => kept.and_then(|()| self.make_room()),
+        };
+        match kept {
             Err(error) if !NOT_WORTH_IT.contains(&error.kind()) => {
                 let next = "the next run ages it anew, unless FTLAB_CACHE names another folder";
                 self.tell(&self.folder, &format!("cannot keep an aged drive here ({error}): {next}"));

@@ -142,6 +142,10 @@ fn what_was_used_last_stays() {
     keep(&store, "e", &state(3, 40_000));
     assert_eq!(found(&store, "e", 40_000).0, Found::Nothing);
     assert_eq!((files(folder.path()).len(), store.take_trouble()), (4, None));
+    // A smaller limit holds for what was kept before, also where it has no room for another drive.
+    let smaller = AgedFiles::new(folder.path().to_owned(), 25_000, "engine".into(), Duration::ZERO);
+    keep(&smaller, "e", &state(3, 40_000));
+    assert_eq!((files(folder.path()).len(), smaller.take_trouble()), (3, None));
 }
 
 #[test]

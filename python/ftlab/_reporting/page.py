@@ -45,6 +45,9 @@ class Num:
 
 Cell = str | Num
 
+SENTENCE = 60
+"""Characters from which on a cell is wider than a narrow page."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -60,6 +63,11 @@ class Table:
     words: Sequence[str] = ()
     id: str = ""
     query: str = ""
+
+    @property
+    def cards(self) -> bool:
+        """Whether rows are cards on a narrow page: sentences would be scrolled away there, and make rows high."""
+        return any(isinstance(cell, str) and len(cell) > SENTENCE for row in self.rows for cell in row[1:])
 
 
 @dataclass(frozen=True)
@@ -215,7 +223,7 @@ def _environment() -> Environment:
     )
     # In the order in which it was made.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.globals["asset"] = asset
+    environment.globals.update(asset=asset, sentence_length=SENTENCE)
     environment.filters.update(marked=_marked, sentence=_sentence)
     return environment
 

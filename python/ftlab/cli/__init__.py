@@ -6,7 +6,6 @@ configuration or input; 130 interrupted, or 128 and the number of the signal tha
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import io
 import os
@@ -62,6 +61,9 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            # Of all commands only a typing error needs it.
+            import difflib
+
             near = difflib.get_close_matches(args[0], _COMMANDS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise click.UsageError(f"no command {args[0]!r}; commands: {', '.join(_COMMANDS)}{hint}", ctx)

@@ -96,7 +96,7 @@ def run(
     measured so far, marked partial. The exit status is 128 and the signal's number: 130 after Ctrl-C.
 
     A drive that takes a second to age is kept for later runs, in $FTLAB_CACHE or else the user's folder for caches.
-    With FTLAB_CACHE= none is kept.
+    With FTLAB_CACHE= none is kept. $FTLAB_CACHE_LIMIT (such as 16GiB; default 4GiB) bounds them all together.
     """
     # Also where nobody sees the series: a typing error is one.
     series_interval(series)

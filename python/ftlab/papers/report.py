@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ftlab import _outputs as outputs
-from ftlab._reporting.page import asset
+from ftlab._reporting.page import SENTENCE, asset
 from ftlab.figures import save
 from ftlab.papers.frame import VERDICTS, Done, Table
 
@@ -23,12 +23,13 @@ _STYLE = (
     "@media screen and (prefers-color-scheme:dark){:root{--good:#7ee787;--half:#e3b341;--bad:#ff8a80}}"
     "figure img{max-width:100%;background:#fff;border-radius:4px}"
     ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
-    "@media screen and (width < 40rem){td:first-child{min-width:11rem}"
+    "@media screen and (width < 40rem){table:not(.cards) td:first-child{min-width:11rem}"
     # Their letters would be too small to read: they scroll.
     "figure{overflow-x:auto}figure img{max-width:none;width:38rem}}"
 )
-# Characters from which on a cell is as wide as a narrow page.
-_SENTENCE = 60
+_CLAIMS = "Claims"
+# Characters from which on a cell of a card has a line of its own.
+_LONG = 24
 _WORDS = {
     "reproduced": "reproduced",
     "direction": "direction only",
@@ -64,7 +65,7 @@ def _claims_table(done: Done) -> Table:
         (claim.text, number(claim.published), number(claim.measured), _WORDS[claim.verdict], claim.reason)
         for claim in done.claims
     ]
-    return Table("Claims", columns, rows)
+    return Table(_CLAIMS, columns, rows)
 
 
 def _lists(done: Done) -> list[tuple[str, Sequence[str]]]:
@@ -95,15 +96,22 @@ def _markdown(done: Done, tables: Sequence[Table], figures: Sequence[str]) -> st
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _cell(cell: float | str | None, *, first: bool) -> str:
+def _cell(cell: float | str | None, column: str) -> str:
     kinds = {words: verdict for verdict, words in _WORDS.items()}
     text = html.escape(number(cell))
+    kind = ""
     if isinstance(cell, str) and cell in kinds:
-        return f'<td class="{kinds[cell]}">{text}</td>'
-    if _is_number(cell):
-        return f'<td class="n">{text}</td>'
-    # What a row is about stays narrow, so that its numbers are seen beside it.
-    return f'<td class="sentence">{text}</td>' if len(text) > _SENTENCE and not first else f"<td>{text}</td>"
+        kind = f' class="{kinds[cell]}"'
+    elif _is_number(cell):
+        kind = ' class="n"'
+    elif len(text) > _LONG:
+        kind = ' class="long"'
+    return f'<td data-label="{html.escape(column)}"{kind}>{text}</td>'
+
+
+def _cards(table: Table) -> bool:
+    """Whether rows are cards on a narrow page: those of claims, and of tables with sentences."""
+    return table.title == _CLAIMS or any(len(number(cell)) > SENTENCE for row in table.rows for cell in row[1:])
 
 
 def _is_number(cell: float | str | None) -> bool:
@@ -126,11 +134,10 @@ def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) ->
             f'<th scope="col"{" class=n" if is_number else ""}>{html.escape(column)}</th>'
             for column, is_number in zip(table.columns, numeric, strict=True)
         )
-        rows = "\n".join(
-            f"<tr>{''.join(_cell(cell, first=not at) for at, cell in enumerate(row))}</tr>" for row in table.rows
-        )
+        rows = "\n".join(f"<tr>{''.join(map(_cell, row, table.columns))}</tr>" for row in table.rows)
         title_of = html.escape(table.title)
-        grid = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
+        cards = ' class="cards"' if _cards(table) else ""
+        grid = f"<table{cards}><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
         wide = f'<div class="wide" tabindex="0" role="region" aria-label="{title_of}">{grid}</div>'
         parts.append(f"<h2>{title_of}</h2>{wide}")
     for name, svg in pictures.items():

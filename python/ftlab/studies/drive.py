@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab import _aged as aged
 from ftlab._progress import progress_bar
 from ftlab.errors import ConfigError, Interrupted
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
@@ -197,6 +198,8 @@ def run_study(
 
 
 def _run(study: Study, store: Store, engine: Executor, watch: Watch, *, retry: bool, part: Part | None) -> Progress:
+    # A limit that is no size is told before the first run, and not by every run.
+    aged.files()
     runs = study.runs(Contents(store.files, engine.traces))
     store.save_study(study.record(runs))
     if part is not None:

@@ -63,11 +63,10 @@ pub trait Clock: FlashPort {
         let _ = index;
     }
 
-    /// What the time consists of since `since`, when the request of a watcher was handed to the drive. The watcher has just
-    /// been told of the last thing that it waited for. Nothing from ports that do not know.
-    fn parts_of(&self, watcher: u32, since: Time) -> Parts {
-        let _ = (watcher, since);
-        Parts::default()
+    /// Write to `parts` what the time consists of since `since`, when the request of a watcher was handed to the drive. The
+    /// watcher has just been told of the last thing that it waited for. Ports that do not know write nothing.
+    fn parts_of(&self, watcher: u32, request: u64, since: Time, parts: &mut Parts) {
+        let _ = (watcher, request, since, parts);
     }
 
     /// After [`Step::Several`]: exchange the list of those watchers, in any order, for an empty one.

@@ -35,14 +35,14 @@ use crate::flash::line::{Line, NONE};
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::flash::waiter::{Edge, Waiter};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
-use crate::metrics::parts::{Parts, Work};
+use crate::metrics::parts::Parts;
 use crate::time::Time;
 
 mod beside;
 mod commands;
 mod explain;
 
-use explain::{Explanations, UnderWay};
+use explain::Explanations;
 
 /// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time or notes it then.
 const DELAY: u32 = NONE - 1;
@@ -75,6 +75,14 @@ struct Node {
     /// Commands in a row, on consecutive pages: more than 1 only where they need no bus.
     count: u32,
     submission: Submission,
+}
+
+impl Node {
+    /// Whether it is known what it waits for: nobody waits for a single command of a collection.
+    #[inline]
+    fn is_explained(&self) -> bool {
+        self.lane >= NOTE || !self.submission.is_background()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,9 +288,8 @@ impl EventPort {
         state.count = count;
         state.submission = submission;
         let ticket = Ticket { node, generation: state.generation };
-        if let Some(explain) = &mut self.explain {
-            let work = (lane < NOTE).then(|| Work::of(submission.command(), submission.cause()));
-            explain.submitted(node, work, self.now);
+        if self.explain.is_some() {
+            self.explain_new(node, lane, submission);
         }
         ticket
     }
@@ -320,6 +327,9 @@ impl EventPort {
     /// by that.
     #[inline(always)]
     fn end(&mut self, node: u32) {
+        if self.explain.is_some() {
+            self.explain_end(node);
+        }
         let state = &mut self.nodes[node as usize];
         state.generation = state.generation.wrapping_add(1);
         self.free_nodes.push(node);
@@ -328,9 +338,6 @@ impl EventPort {
             return;
         }
         let has_one = state.edges == NONE;
-        if let Some(explain) = &mut self.explain {
-            explain.ending = node;
-        }
         match waiter.watcher() {
             Some(watcher) if has_one => self.hear(watcher),
             _ => self.tell(node, waiter),
@@ -361,15 +368,15 @@ impl EventPort {
             }
             loop {
                 let Some(join) = self.ended.pop() else { return };
+                if self.explain.is_some() {
+                    self.explain_end(join);
+                }
                 let state = &mut self.nodes[join as usize];
                 state.generation = state.generation.wrapping_add(1);
                 self.free_nodes.push(join);
                 let next = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
                 if next != Waiter::NOBODY {
                     (node, waiter) = (join, next);
-                    if let Some(explain) = &mut self.explain {
-                        explain.ending = join;
-                    }
                     break;
                 }
             }
@@ -384,7 +391,9 @@ impl EventPort {
             return;
         }
         let lane = state.lane;
-        if let Some(explain) = &mut self.explain {
+        if let Some(explain) = &mut self.explain
+            && self.nodes[node as usize].is_explained()
+        {
             explain.released(node, lane == NONE, self.now);
         }
         if lane == NONE {
@@ -398,23 +407,6 @@ impl EventPort {
             if self.lanes[lane as usize].phase == Phase::Idle {
                 self.mark(lane);
             }
-        }
-    }
-
-    /// Nothing but its lane holds a command back from now on.
-    #[cold]
-    fn explain_ready(&mut self, node: u32, lane: u32) {
-        let Lane { phase, current, started, .. } = self.lanes[lane as usize];
-        let under_way = match phase {
-            Phase::Idle => UnderWay::Nothing,
-            Phase::BusIn => UnderWay::Bus(started),
-            Phase::Array | Phase::BusOut => {
-                let submission = self.submission(current);
-                UnderWay::Work(Work::of(submission.command(), submission.cause()), started)
-            }
-        };
-        if let Some(explain) = &mut self.explain {
-            explain.is_ready(node, lane, under_way, self.now);
         }
     }
 
@@ -472,10 +464,12 @@ impl EventPort {
         state.transfer = (now, now);
         state.current = node;
         state.row = node;
-        if let Some(explain) = &mut self.explain {
-            explain.started(node, lane, now);
-        }
         let submission = self.submission(node);
+        if let Some(explain) = &mut self.explain
+            && !submission.is_background()
+        {
+            explain.started(node, lane, &self.ledger.busy_ps[lane as usize], now);
+        }
         let span = self.spans.bus_in(submission);
         if span == Time::ZERO {
             self.start_array(lane);
@@ -612,8 +606,10 @@ impl EventPort {
         let (until, number) = self.use_bus(channel, lane, span, false);
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
-        if let Some(explain) = &mut self.explain {
-            explain.has_bus(state.current, lane, state.started, self.now);
+        if let Some(explain) = &mut self.explain
+            && self.now > state.started
+        {
+            explain.has_bus(submission, state.current, lane, self.now.since(state.started));
         }
         // A command that waits for the bus does not hold its die yet.
         state.started = self.now;
@@ -675,9 +671,11 @@ impl EventPort {
         let lane_of = lane as usize;
         let started = self.lanes[lane_of].started;
         self.ledger.busy_ps[lane_of][cause] += end.since(started).0;
-        if let Some(explain) = &mut self.explain {
-            let submission = self.nodes[node as usize].submission;
-            explain.worked((node, submission), lane, &mut self.spans, started, end);
+        if let Some(explain) = &mut self.explain
+            && let submission = self.nodes[node as usize].submission
+            && !submission.is_background()
+        {
+            explain.worked((node, submission), lane, &mut self.spans, end.since(started));
         }
         if self.ledger.log.is_some() {
             self.note(lane, node, end);
@@ -879,9 +877,6 @@ impl Clock for EventPort {
         if !self.has_ended(ticket) {
             self.add_waiter(ticket.node, Waiter(watcher | Waiter::IS_WATCHER));
             *watch += 1;
-            if let Some(explain) = &mut self.explain {
-                explain.watched(watcher);
-            }
         }
     }
 
@@ -891,8 +886,10 @@ impl Clock for EventPort {
         }
     }
 
-    fn parts_of(&self, watcher: u32, since: Time) -> Parts {
-        self.explain.as_ref().map_or(Parts::default(), |explain| explain.parts_of(watcher, since, self.now))
+    fn parts_of(&self, watcher: u32, request: u64, since: Time, parts: &mut Parts) {
+        if let Some(explain) = &self.explain {
+            explain.parts_of(watcher, request, since, self.now, parts);
+        }
     }
 
     #[inline]

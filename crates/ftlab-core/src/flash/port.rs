@@ -61,6 +61,27 @@ impl Submission {
         (self.what >> 8) as u8 as usize
     }
 
+    /// Whether it gains space or spreads wear.
+    #[inline]
+    pub(super) const fn is_background(self) -> bool {
+        // As a mask: a table would be asked for the cause of every command.
+        const BACKGROUND: u64 = {
+            let (mut mask, mut at) = (0, 0);
+            while at < Cause::ALL.len() {
+                mask |= (Cause::ALL[at].is_background() as u64) << at;
+                at += 1;
+            }
+            mask
+        };
+        BACKGROUND >> (self.cause_index() & 63) & 1 != 0
+    }
+
+    /// Whether it reads for the host.
+    #[inline]
+    pub(super) const fn is_host_read(self) -> bool {
+        self.cause_index() == Cause::Host as usize && matches!(self.command(), Command::Read)
+    }
+
     /// Class of the page, as an index.
     #[inline]
     pub const fn class(self) -> usize {

@@ -550,6 +550,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         }
         self.slots[at as usize].pending = pending;
         if pending == 0 {
+            if self.wants_parts {
+                self.explained[at as usize].parts.clear();
+            }
             self.leaving.push_back(at);
         }
     }
@@ -561,35 +564,39 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.explained.len() < self.slots.len() {
             self.explained.resize(self.slots.len(), InDrive::default());
         }
-        self.explained[at as usize] = InDrive { begun: now, done: now, parts: Parts::default() };
+        let state = &mut self.explained[at as usize];
+        (state.begun, state.done) = (now, now);
     }
 
     /// The drive has done a request.
     #[cold]
     fn end_explained(&mut self, at: u32) {
-        let begun = self.explained[at as usize].begun;
-        let parts = self.drive.flash.port.parts_of(at, begun);
-        self.explained[at as usize] = InDrive { begun, done: self.now(), parts };
+        let done = self.now();
+        let state = &mut self.explained[at as usize];
+        state.done = done;
+        let index = self.slots[at as usize].index;
+        self.drive.flash.port.parts_of(at, index, state.begun, &mut state.parts);
     }
 
     /// What the time of a request consists of that completes now.
     #[cold]
     fn tell_parts(&mut self, at: u32) {
         let Slot { op, sectors, arrival, start, .. } = self.slots[at as usize];
-        let InDrive { begun, done, mut parts } = self.explained[at as usize];
-        let crosses = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
+        let now = self.now();
+        let InDrive { begun, done, parts } = &mut self.explained[at as usize];
+        let crosses = || self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
         let (way_in, way_out) = match op {
-            Op::Write => (crosses, Time::ZERO),
-            Op::Read => (Time::ZERO, crosses),
-            Op::Trim | Op::Flush => (Time::ZERO, Time::ZERO),
+            Op::Write if !self.link_is_instant => (crosses(), Time::ZERO),
+            Op::Read if !self.link_is_instant => (Time::ZERO, crosses()),
+            _ => (Time::ZERO, Time::ZERO),
         };
         let waited_in = begun.since(start) - self.overhead - way_in;
-        let waited_out = self.now().since(done) - way_out;
+        let waited_out = now.since(*done) - way_out;
         parts.add(Part::HostQueue, start.since(arrival).0);
         parts.add(Part::Overhead, self.overhead.0);
         parts.add(Part::Link, (way_in + way_out).0);
         parts.add(Part::LinkWait, (waited_in + waited_out).0);
-        self.feeder.explained(&parts);
+        self.feeder.explained(parts);
     }
 
     #[inline(always)]

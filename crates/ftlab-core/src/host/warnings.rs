@@ -55,11 +55,14 @@ pub const WARNINGS: &[Kind] = &[
         code: "overloaded",
         when: "Requests arrive at their own times, and more of them wait as time goes on. More than 2 % of all were unserved \
                when the last one arrived, and half as many again as in the second quarter. In the last quarter there were \
-               never fewer than in the second on average, nor than a quarter of those at its end. Or all arrive at one moment.",
+               never fewer than in the second on average, nor than a quarter of those at its end. If the drive was aged to a \
+               steady state, its busiest die or channel also works longer than requests arrive, or the queue was as long for the \
+               whole second half. Or all arrive at one moment.",
         why: "Of a load that is a share x above what the drive can do, the share x / (1 + x) waits at the end. Where only one die \
               has too much to do, it is the part of that die: 2 % are a tenth too much for one of five. A queue that only varies \
               has no larger part of it in the last quarter. A drive that stands still for a while, and catches up, lets the \
-              queue run empty, and an overload never does. If the run ends while it stands still, the queue was empty before.",
+              queue run empty, and an overload never does. A run may end while an aged drive stands still: it has time for all \
+              that arrives, and the queue was empty for half of the run. What a drive that was not aged does last, it goes on doing.",
         rule: Some(overloaded),
     },
     Kind {
@@ -227,14 +230,25 @@ impl Evidence<'_> {
         self.summary.host.completed + self.summary.host.unfinished
     }
 
-    /// Numbers of requests that wait or are served, between two shares of the arrivals: the mean and the least.
+    /// How long the busiest die or channel works for `all` requests that arrived, also for those that it has not served.
+    fn busiest(&self, all: u64) -> Time {
+        let Some(parallelism) = &self.summary.parallelism else { return Time::ZERO };
+        let busy = parallelism.die_busy_ns.iter().chain(&parallelism.channel_busy_ns).max();
+        let share = all as f64 / self.summary.host.completed.max(1) as f64;
+        Time::from_ns((busy.copied().unwrap_or(0) as f64 * share) as u64)
+    }
+
+    /// Numbers of requests that wait or are served, between two shares of the arrivals: the mean and the least. What waited
+    /// last before that counts as well: a drive that stands still tells nothing meanwhile.
     fn outstanding(&self, arriving: Time, from: f64, to: f64) -> (f64, f64) {
-        let inside = |end: Time| {
+        let of = |(end, totals): &(Time, &Totals)| {
             let at = end.since(self.first_arrival).0 as f64 / arriving.0 as f64;
-            at > from && at <= to
+            (at, (totals.arrived - totals.requests) as f64)
         };
-        let found = self.course.iter().filter(|(end, _)| *end >= self.first_arrival && inside(*end));
-        let counts: Vec<f64> = found.map(|(_, totals)| (totals.arrived - totals.requests) as f64).collect();
+        let course = self.course.iter().filter(|(end, _)| *end >= self.first_arrival).map(of);
+        let known: Vec<(f64, f64)> = course.take_while(|(at, _)| *at <= to).collect();
+        let begin = known.partition_point(|(at, _)| *at <= from).saturating_sub(1);
+        let counts: Vec<f64> = known[begin..].iter().map(|(_, count)| *count).collect();
         let Some(least) = counts.iter().copied().reduce(f64::min) else { return (0.0, 0.0) };
         (counts.iter().sum::<f64>() / counts.len() as f64, least)
     }
@@ -325,9 +339,15 @@ fn overloaded(evidence: &Evidence<'_>) -> Option<Said> {
         let text = format!("all {all} requests arrive at one moment, and wait for each other");
         return Some((text, advice.into(), found));
     }
+    let standing = STANDING * waiting as f64;
     let (second, _) = evidence.outstanding(arriving, 0.25, 0.5);
     let (last, least) = evidence.outstanding(arriving, 0.75, 1.0);
-    if last.max(waiting as f64) < GROWTH * second.max(1.0) || least < second.max(STANDING * waiting as f64) {
+    if last.max(waiting as f64) < GROWTH * second.max(1.0) || least < second.max(standing) {
+        return None;
+    }
+    // What an aged drive does last is part of its course: the work of all, or a queue of long standing, is a proof.
+    let has_time = evidence.busiest(all) <= arriving;
+    if evidence.began_steady() && has_time && evidence.outstanding(arriving, 0.5, 1.0).1 < standing {
         return None;
     }
     let text = format!(

@@ -83,36 +83,12 @@ pub(crate) enum Work {
     For(Cause),
 }
 
-/// Kinds of [`Work`].
-pub(crate) const WORKS: usize = 3 + crate::cause::CAUSES;
-
 impl Work {
     pub(crate) fn of(command: Command, cause: Cause) -> Self {
         match (cause, command) {
             (Cause::Host, Command::Read) => Work::Read,
             (Cause::Host, _) => Work::Program,
             (cause, _) => Work::For(cause),
-        }
-    }
-
-    /// In the order of their indices.
-    pub(crate) const ALL: [Self; WORKS] = {
-        let mut all = [Work::Buffer; WORKS];
-        (all[0], all[1]) = (Work::Read, Work::Program);
-        let mut at = 0;
-        while at < Cause::ALL.len() {
-            all[3 + at] = Work::For(Cause::ALL[at]);
-            at += 1;
-        }
-        all
-    };
-
-    pub(crate) fn index(self) -> usize {
-        match self {
-            Work::Read => 0,
-            Work::Program => 1,
-            Work::Buffer => 2,
-            Work::For(cause) => 3 + cause as usize,
         }
     }
 
@@ -147,29 +123,88 @@ impl Work {
 }
 
 /// How long each part took, in picoseconds. All of them sum to the time from arrival to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Parts([u64; PARTS]);
+///
+/// Few parts of a request took any time. Only those are read and written, one by one: read together, soon after one of them
+/// was written, they would wait for every store ahead of it.
+#[derive(Clone, Copy)]
+pub struct Parts {
+    /// A bit for each part that took time; what stands for the others means nothing.
+    taken: u32,
+    ps: [u64; PARTS],
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl PartialEq for Parts {
+    fn eq(&self, other: &Self) -> bool {
+        Part::ALL.iter().all(|part| self.get(*part) == other.get(*part))
+    }
+}
+
+impl Eq for Parts {}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let taken = Part::ALL.iter().filter(|part| self.get(**part) > 0);
+        f.debug_map().entries(taken.map(|part| (part, self.get(*part)))).finish()
+    }
+}
 
 impl Parts {
     /// No time at all.
-    pub(crate) const NONE: Self = Self([0; PARTS]);
+    pub(crate) const NONE: Self = Self { taken: 0, ps: [0; PARTS] };
 
     /// One part.
     pub fn get(&self, part: Part) -> u64 {
-        self.0[part as usize]
+        if self.taken >> part as usize & 1 == 0 { 0 } else { self.ps[part as usize] }
     }
 
     /// The parts of the latency, which counts from hand-over, in the order of [`Part::ALL`].
     pub fn latency(&self) -> impl Iterator<Item = (Part, u64)> {
-        Part::ALL.into_iter().zip(self.0).filter(|(part, _)| *part != Part::HostQueue)
+        Part::ALL.into_iter().filter(|part| *part != Part::HostQueue).map(|part| (part, self.get(part)))
     }
 
     /// The time from arrival to end.
     pub fn sum(&self) -> u64 {
-        self.0.iter().sum()
+        self.taken().map(|at| self.ps[at]).sum()
     }
 
+    #[inline]
+    fn taken(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.taken;
+        std::iter::from_fn(move || {
+            let at = left.trailing_zeros() as usize;
+            (left != 0).then(|| {
+                left &= left - 1;
+                at
+            })
+        })
+    }
+
+    #[inline]
     pub(crate) fn add(&mut self, part: Part, ps: u64) {
-        self.0[part as usize] += ps;
+        if ps > 0 {
+            self.ps[part as usize] = self.get(part) + ps;
+            self.taken |= 1 << part as usize;
+        }
+    }
+
+    /// Forget all.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.taken = 0;
+    }
+
+    /// Be as `other`.
+    #[inline]
+    pub(crate) fn copy(&mut self, other: &Self) {
+        for at in other.taken() {
+            self.ps[at] = other.ps[at];
+        }
+        self.taken = other.taken;
     }
 }

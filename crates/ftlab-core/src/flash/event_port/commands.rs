@@ -1,8 +1,12 @@
-//! The log of commands, and what of them has not ended when a run does.
+//! The log of commands, what of them has not ended when a run does, and what is told of them to those who explain.
 
-use super::{EventPort, Lane, Node};
+use super::explain::UnderWay;
+use super::{EventPort, Lane, NOTE, Node, Phase};
 use crate::cause::CommandCounts;
+use crate::flash::port::Submission;
+use crate::flash::waiter::Waiter;
 use crate::metrics::CommandRecord;
+use crate::metrics::parts::Work;
 use crate::time::Time;
 
 impl EventPort {
@@ -66,5 +70,53 @@ impl EventPort {
             }
             start += Time(one.0 * u64::from(count));
         }
+    }
+
+    /// A node begins to exist.
+    #[cold]
+    pub(super) fn explain_new(&mut self, node: u32, lane: u32, submission: Submission) {
+        let Some(explain) = &mut self.explain else { return };
+        let is_command = lane < NOTE;
+        if is_command {
+            explain.knows(submission);
+        }
+        if self.nodes[node as usize].is_explained() {
+            let work =
+                if is_command { Work::of(submission.command(), submission.cause()) } else { Work::Buffer };
+            explain.submitted(node, work, self.now);
+        } else if self.ledger.log.is_some() {
+            explain.collected(node);
+        }
+    }
+
+    /// A node ends, and who waits for it hears of that next.
+    #[cold]
+    pub(super) fn explain_end(&mut self, node: u32) {
+        let Some(explain) = &mut self.explain else { return };
+        let state = &self.nodes[node as usize];
+        let is_awaited = state.waiter != Waiter::NOBODY;
+        if state.is_explained() {
+            explain.ends(node, is_awaited);
+        } else if is_awaited {
+            explain.ends_collecting(state.submission.cause());
+        }
+    }
+
+    /// Nothing but its lane holds a command back from now on.
+    #[cold]
+    pub(super) fn explain_ready(&mut self, node: u32, lane: u32) {
+        let Some(explain) = &mut self.explain else { return };
+        if self.nodes[node as usize].submission.is_background() {
+            return;
+        }
+        let Lane { phase, current, started, queue, .. } = self.lanes[lane as usize];
+        let under_way = match phase {
+            // An idle lane that has nothing else to begin with does nothing until this command begins.
+            Phase::Idle if queue.first == node || queue.is_empty() => return,
+            Phase::Idle => UnderWay::Nothing,
+            Phase::BusIn => UnderWay::Bus(started),
+            Phase::Array | Phase::BusOut => UnderWay::Work(self.nodes[current as usize].submission, started),
+        };
+        explain.has_to_wait(node, lane, &self.ledger.busy_ps[lane as usize], under_way, self.now);
     }
 }

@@ -3,37 +3,24 @@
 //! The time of a request in the drive is that of its chain of steps that ends last. Each step begins when the last one ends
 //! that it depends on. A step carries what the chain consists of so far. On a die it adds what the die did while the
 //! step waited, by totals of the die then and now, and then its own work. So the parts leave nothing out.
+//!
+//! Nobody but collection itself waits for a part of it: who waits for one waits for all of it. Most commands may be such,
+//! and nothing is kept of them.
 
+use crate::cause::{CAUSES, Cause};
 use crate::flash::clock::Spans;
 use crate::flash::port::Submission;
-use crate::metrics::parts::{Part, Parts, WORKS, Work};
+use crate::metrics::parts::{Part, Parts, Work};
 use crate::time::Time;
 
 /// Stands for no request.
 pub(super) const NO_REQUEST: u64 = u64::MAX;
 
-/// What a die has done, in picoseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Totals {
-    work: [u64; WORKS],
-    /// A command waited for the bus, and the die with it.
-    bus_wait: u64,
-}
+/// In the place of a body: of steps of collections, which have none.
+const NONE: u32 = u32::MAX;
 
-impl Totals {
-    /// With what is under way, or without what was counted ahead of time.
-    fn with(mut self, under_way: UnderWay, now: Time) -> Self {
-        match under_way {
-            UnderWay::Nothing => {}
-            UnderWay::Bus(since) => self.bus_wait += now.since(since).0,
-            UnderWay::Work(work, since) => {
-                let total = &mut self.work[work.index()];
-                *total = total.wrapping_add(now.0.wrapping_sub(since.0));
-            }
-        }
-        self
-    }
-}
+/// What a lane has done, in picoseconds, by cause.
+pub(super) type Busy = [u64; CAUSES];
 
 /// What a lane is doing.
 #[derive(Debug, Clone, Copy)]
@@ -42,42 +29,47 @@ pub(super) enum UnderWay {
     Bus(Time),
     /// Since then. Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may
     /// begin later than now.
-    Work(Work, Time),
+    Work(Submission, Time),
 }
 
+/// What a lane has done beside [`Busy`].
 #[derive(Debug, Clone, Copy)]
-struct LaneTotals {
-    totals: Totals,
+struct Lane {
+    /// Of the time for the host.
+    read: u64,
     /// The request that the last host command was for, and what the lane has read and programmed for it.
     request: u64,
     own: [u64; 2],
+    /// A command waited for the bus, and the die with it.
+    bus_wait: u64,
 }
 
 /// A step: a command, several in a row, or something beside flash.
 #[derive(Debug, Clone, Copy)]
-struct Explained {
+struct Step {
     /// The request during whose submission it came.
     request: u64,
+    body: u32,
     work: Work,
-    /// Its parts are complete. Those of collections are not: whoever waits for one waits for all of it.
-    is_whole: bool,
-    began: Time,
-    ready: Time,
-    /// What its lane had done by then.
-    at_ready: Totals,
-    parts: Parts,
 }
 
-impl Explained {
-    const NONE: Self = Self {
-        request: NO_REQUEST,
-        work: Work::Buffer,
-        is_whole: false,
-        began: Time::ZERO,
-        ready: Time::ZERO,
-        at_ready: Totals { work: [0; WORKS], bus_wait: 0 },
-        parts: Parts::NONE,
-    };
+impl Step {
+    const NOTHING: Self = Self { request: NO_REQUEST, body: NONE, work: Work::Buffer };
+}
+
+/// What else is known of a step.
+#[derive(Debug, Clone, Copy)]
+struct Body {
+    began: Time,
+    ready: Time,
+    parts: Parts,
+    /// When it was ready, its lane had something to do first: it had done so much by then. Of the causes that have a bit;
+    /// those that were unknown had done nothing.
+    had_to_wait: bool,
+    known: u32,
+    bus_wait: u64,
+    busy: Busy,
+    read: u64,
 }
 
 /// What is known of steps, lanes and watchers.
@@ -85,19 +77,35 @@ impl Explained {
 pub(super) struct Explanations {
     /// The request that was handed to the drive last: what is submitted is for it.
     pub(super) request: u64,
-    steps: Vec<Explained>,
-    lanes: Vec<LaneTotals>,
-    /// Of each watcher, the request that it watches for, and the node that it has heard of last.
-    told: Vec<(u64, u32)>,
-    /// The node that is ending.
-    pub(super) ending: u32,
+    /// By node; what stands there of a node of a collection is another one's.
+    steps: Vec<Step>,
+    bodies: Vec<Body>,
+    /// Bodies of nodes that have ended, which stay as they are until the next submission. The one that was used last is used
+    /// first, so that few lines of memory are touched.
+    free: Vec<u32>,
+    /// A bit for each cause that any command had so far. As [`Parts`], totals by cause are read one by one.
+    causes: u32,
+    lanes: Vec<Lane>,
+    /// What each watcher has heard of last.
+    told: Vec<Step>,
+    /// What is ending.
+    ending: Step,
 }
 
 // Called from the middle of the hot loop, and seldom wanted there: kept out of it.
 impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
-        let lane = LaneTotals { totals: Totals::default(), request: NO_REQUEST, own: [0; 2] };
-        Self { request: NO_REQUEST, steps: Vec::new(), lanes: vec![lane; lanes], told: Vec::new(), ending: 0 }
+        let lane = Lane { read: 0, request: NO_REQUEST, own: [0; 2], bus_wait: 0 };
+        Self {
+            request: NO_REQUEST,
+            steps: Vec::new(),
+            bodies: Vec::new(),
+            free: Vec::new(),
+            causes: 0,
+            lanes: vec![lane; lanes],
+            told: Vec::new(),
+            ending: Step::NOTHING,
+        }
     }
 
     /// The request for which the step of a node was submitted.
@@ -106,97 +114,172 @@ impl Explanations {
         request.filter(|request| *request != NO_REQUEST)
     }
 
-    /// A step begins to exist.
+    /// A command is submitted.
+    #[inline]
+    pub(super) fn knows(&mut self, submission: Submission) {
+        self.causes |= 1 << submission.cause_index();
+    }
+
+    /// A step of a collection begins to exist. A log has the request that it is for.
     #[cold]
-    #[inline(never)]
-    pub(super) fn submitted(&mut self, node: u32, work: Option<Work>, now: Time) {
+    pub(super) fn collected(&mut self, node: u32) {
         if self.steps.len() <= node as usize {
-            self.steps.resize(node as usize + 1, Explained::NONE);
+            self.steps.resize(node as usize + 1, Step::NOTHING);
         }
-        // Nobody but collection itself waits for a part of it.
-        let is_whole = !matches!(work, Some(Work::For(cause)) if cause.is_background());
-        let step = &mut self.steps[node as usize];
-        step.request = self.request;
-        step.work = work.unwrap_or(Work::Buffer);
-        step.is_whole = is_whole;
-        (step.began, step.ready) = (now, now);
-        if is_whole {
-            step.parts = Parts::NONE;
+        self.steps[node as usize].request = self.request;
+    }
+
+    /// A step begins to exist.
+    #[inline]
+    pub(super) fn submitted(&mut self, node: u32, work: Work, now: Time) {
+        let body = self.free.pop().unwrap_or_else(|| self.new_body());
+        if self.steps.len() <= node as usize {
+            self.steps.resize(node as usize + 1, Step::NOTHING);
+        }
+        self.steps[node as usize] = Step { request: self.request, body, work };
+        let body = &mut self.bodies[body as usize];
+        (body.began, body.ready, body.had_to_wait) = (now, now, false);
+        body.parts.clear();
+    }
+
+    #[cold]
+    fn new_body(&mut self) -> u32 {
+        self.bodies.push(Body {
+            began: Time::ZERO,
+            ready: Time::ZERO,
+            parts: Parts::NONE,
+            had_to_wait: false,
+            known: 0,
+            bus_wait: 0,
+            busy: [0; CAUSES],
+            read: 0,
+        });
+        self.bodies.len() as u32 - 1
+    }
+
+    /// A step ends: what is told and released now is so by that. What is known of it is so until the next submission.
+    #[inline]
+    pub(super) fn ends(&mut self, node: u32, is_awaited: bool) {
+        let step = self.steps[node as usize];
+        self.free.push(step.body);
+        if is_awaited {
+            self.ending = step;
         }
     }
 
-    /// The last of what `node` waits for has ended with the node that is ending now. A join is no work of its own.
+    /// The same for a step of a collection.
+    #[inline]
+    pub(super) fn ends_collecting(&mut self, cause: Cause) {
+        self.ending = Step { work: Work::For(cause), ..Step::NOTHING };
+    }
+
+    /// The last of what `node` waits for has ended with what is ending now. A join is no work of its own.
     #[cold]
     #[inline(never)]
     pub(super) fn released(&mut self, node: u32, is_join: bool, now: Time) {
-        let before = self.steps[self.ending as usize];
+        let before = self.ending;
         let step = &mut self.steps[node as usize];
-        step.ready = now;
         if is_join {
             step.work = before.work;
         }
-        if !step.is_whole {
-            return;
-        }
-        if before.request == step.request && before.is_whole && before.began == step.began {
-            step.parts = before.parts;
-        } else {
-            step.parts = Parts::NONE;
-            step.parts.add(before.work.behind(), now.since(step.began).0);
+        let step = *step;
+        let began = self.bodies[step.body as usize].began;
+        let mut parts = Parts::NONE;
+        self.since(before, step.request, began, now, &mut parts);
+        let body = &mut self.bodies[step.body as usize];
+        body.ready = now;
+        body.parts.copy(&parts);
+    }
+
+    /// Write to `parts` what the time since `began` consists of, when a request began to wait for what ends now with `last`.
+    #[inline]
+    fn since(&self, last: Step, request: u64, began: Time, now: Time, parts: &mut Parts) {
+        match self.bodies.get(last.body as usize) {
+            Some(body) if last.request == request && body.began == began => parts.copy(&body.parts),
+            _ => {
+                parts.clear();
+                parts.add(last.work.behind(), now.since(began).0);
+            }
         }
     }
 
-    /// Nothing but its lane holds a command back from now on.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn is_ready(&mut self, node: u32, lane: u32, under_way: UnderWay, now: Time) {
-        let step = &mut self.steps[node as usize];
-        if step.is_whole {
-            step.at_ready = self.lanes[lane as usize].totals.with(under_way, now);
+    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first.
+    #[inline]
+    pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, busy: &Busy, under_way: UnderWay, now: Time) {
+        let step = &self.steps[node as usize];
+        let body = &mut self.bodies[step.body as usize];
+        let lane = &self.lanes[lane as usize];
+        (body.had_to_wait, body.known) = (true, self.causes);
+        for cause in causes(self.causes) {
+            body.busy[cause] = busy[cause];
+        }
+        body.read = lane.read;
+        body.bus_wait = lane.bus_wait;
+        match under_way {
+            UnderWay::Nothing => {}
+            UnderWay::Bus(since) => body.bus_wait += now.since(since).0,
+            UnderWay::Work(submission, since) => {
+                let work = now.0.wrapping_sub(since.0);
+                let total = &mut body.busy[submission.cause_index()];
+                *total = total.wrapping_add(work);
+                if submission.is_host_read() {
+                    body.read = body.read.wrapping_add(work);
+                }
+            }
         }
     }
 
     /// A command begins on its lane, which was doing nothing.
     #[cold]
     #[inline(never)]
-    pub(super) fn started(&mut self, node: u32, lane: u32, now: Time) {
-        let step = &mut self.steps[node as usize];
-        if !step.is_whole || step.ready == now {
+    pub(super) fn started(&mut self, node: u32, lane: u32, busy: &Busy, now: Time) {
+        let step = self.steps[node as usize];
+        let body = &mut self.bodies[step.body as usize];
+        let mut left = now.since(body.ready).0;
+        if left == 0 {
             return;
         }
-        let lane = &self.lanes[lane as usize];
-        let mut idle = now.since(step.ready).0;
-        let own = if lane.request == step.request { lane.own } else { [0; 2] };
-        for index in 0..WORKS {
-            let mut waited = lane.totals.work[index].wrapping_sub(step.at_ready.work[index]);
-            if waited == 0 {
-                continue;
+        if body.had_to_wait {
+            let lane = &self.lanes[lane as usize];
+            let is_own = lane.request == step.request;
+            let mut add = |work: Work, waited: u64, own: u64| {
+                let own = if is_own { waited.min(own) } else { 0 };
+                body.parts.add(work.own(), own);
+                body.parts.add(work.behind(), waited - own);
+            };
+            for cause in causes(self.causes) {
+                let before = if body.known >> cause & 1 == 0 { 0 } else { body.busy[cause] };
+                let waited = busy[cause].wrapping_sub(before);
+                left -= waited;
+                if cause == Cause::Host as usize {
+                    let read = lane.read.wrapping_sub(body.read);
+                    add(Work::Read, read, lane.own[0]);
+                    add(Work::Program, waited - read, lane.own[1]);
+                } else {
+                    add(Work::For(Cause::ALL[cause]), waited, 0);
+                }
             }
-            idle -= waited;
-            if let Some(own) = own.get(index) {
-                let own = waited.min(*own);
-                step.parts.add(Work::ALL[index].own(), own);
-                waited -= own;
-            }
-            step.parts.add(Work::ALL[index].behind(), waited);
+            let bus_wait = lane.bus_wait - body.bus_wait;
+            body.parts.add(Part::BusWait, bus_wait);
+            left -= bus_wait;
         }
-        let bus_wait = lane.totals.bus_wait - step.at_ready.bus_wait;
-        step.parts.add(Part::BusWait, bus_wait);
-        step.parts.add(Part::Order, idle - bus_wait);
+        body.parts.add(Part::Order, left);
     }
 
     /// A command has the bus that it has waited for since `asked`.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_bus(&mut self, node: u32, lane: u32, asked: Time, now: Time) {
-        let waited = now.since(asked).0;
-        self.lanes[lane as usize].totals.bus_wait += waited;
-        let step = &mut self.steps[node as usize];
+    pub(super) fn has_bus(&mut self, submission: Submission, node: u32, lane: u32, waited: Time) {
+        self.lanes[lane as usize].bus_wait += waited.0;
+        if submission.is_background() {
+            return;
+        }
+        let step = &self.steps[node as usize];
         let part = if matches!(step.work, Work::For(_)) { step.work.own() } else { Part::BusWait };
-        step.parts.add(part, waited);
+        self.bodies[step.body as usize].parts.add(part, waited.0);
     }
 
-    /// A command ends, which its lane has worked on since `started`.
+    /// A command ends, which its lane has worked on for `busy`.
     #[cold]
     #[inline(never)]
     pub(super) fn worked(
@@ -204,64 +287,60 @@ impl Explanations {
         (node, submission): (u32, Submission),
         lane: u32,
         spans: &mut Spans,
-        started: Time,
-        now: Time,
+        busy: Time,
     ) {
-        let lane = &mut self.lanes[lane as usize];
-        let step = &mut self.steps[node as usize];
-        let busy = now.since(started).0;
-        lane.totals.work[step.work.index()] += busy;
-        if !step.is_whole {
-            return;
-        }
+        let step = self.steps[node as usize];
+        let parts = &mut self.bodies[step.body as usize].parts;
         if !matches!(step.work, Work::Read | Work::Program) {
-            return step.parts.add(step.work.own(), busy);
+            return parts.add(step.work.own(), busy.0);
         }
+        let is_read = step.work == Work::Read;
+        let lane = &mut self.lanes[lane as usize];
         if lane.request != step.request {
             (lane.request, lane.own) = (step.request, [0; 2]);
         }
-        lane.own[step.work.index()] += busy;
+        lane.own[usize::from(!is_read)] += busy.0;
+        lane.read += if is_read { busy.0 } else { 0 };
         let (bus_in, array, bus_out) = spans.parts(submission);
-        step.parts.add(step.work.own(), array.0);
-        step.parts.add(Part::Transfer, (bus_in + bus_out).0);
-        step.parts.add(Part::BusWait, busy - (bus_in + array + bus_out).0);
+        parts.add(step.work.own(), array.0);
+        parts.add(Part::Transfer, (bus_in + bus_out).0);
+        parts.add(Part::BusWait, busy.0 - (bus_in + array + bus_out).0);
     }
 
     /// What goes on beside flash for a node ends now.
     #[cold]
     #[inline(never)]
     pub(super) fn moved(&mut self, node: u32, now: Time) {
-        let step = &mut self.steps[node as usize];
-        step.parts.add(Part::Buffer, now.since(step.ready).0);
+        let body = &mut self.bodies[self.steps[node as usize].body as usize];
+        body.parts.add(Part::Buffer, now.since(body.ready).0);
     }
 
-    /// A watcher waits for something on behalf of the request that was handed over last.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn watched(&mut self, watcher: u32) {
-        if self.told.len() <= watcher as usize {
-            self.told.resize(watcher as usize + 1, (NO_REQUEST, 0));
-        }
-        self.told[watcher as usize].0 = self.request;
-    }
-
-    /// A watcher hears of the node that is ending.
+    /// A watcher hears of what is ending.
     #[cold]
     #[inline(never)]
     pub(super) fn tell(&mut self, watcher: u32) {
-        self.told[watcher as usize].1 = self.ending;
+        if self.told.len() <= watcher as usize {
+            self.told.resize(watcher as usize + 1, Step::NOTHING);
+        }
+        self.told[watcher as usize] = self.ending;
     }
 
-    /// What the time since `since` consists of, for a watcher that has just heard of the last thing that it waited for. Nothing
-    /// was submitted since then: the node is still that one's.
-    pub(super) fn parts_of(&self, watcher: u32, since: Time, now: Time) -> Parts {
-        let (request, node) = self.told[watcher as usize];
-        let last = &self.steps[node as usize];
-        if last.request == request && last.is_whole && last.began == since {
-            return last.parts;
-        }
-        let mut parts = Parts::default();
-        parts.add(last.work.behind(), now.since(since).0);
-        parts
+    /// Write to `parts` what the time since `since` consists of, for the watcher of a request that has just heard of the last
+    /// thing that it waited for. Nothing was submitted since then: what is known of that stands.
+    #[inline]
+    pub(super) fn parts_of(&self, watcher: u32, request: u64, since: Time, now: Time, parts: &mut Parts) {
+        self.since(self.told[watcher as usize], request, since, now, parts);
     }
+}
+
+/// The causes that have a bit.
+#[inline]
+fn causes(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = bits.trailing_zeros() as usize;
+        (bits != 0).then(|| {
+            bits &= bits - 1;
+            at
+        })
+    })
 }
