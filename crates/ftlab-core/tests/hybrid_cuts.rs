@@ -217,7 +217,7 @@ fn a_data_block_is_written_when_the_one_before_is_gone_everywhere() {
                 .map(|_| {
                     let page = rng.below(3) * pages + rng.below(pages) * rng.below(3) / 2;
                     let op = [Op::Trim, Op::Read, Op::Write, Op::Write, Op::Write][rng.below(5) as usize];
-                    if seed % 2 == 0 && page % 9 == 0 {
+                    if seed % 2 == 0 && page.is_multiple_of(9) {
                         return request(0.0, Op::Flush, 0, 0);
                     }
                     request(0.0, op, 8 * (page % units), 8)
@@ -259,7 +259,7 @@ proptest! {
 }
 
 /// What a flush has promised to be trimmed stays so below every layer, though its block is erased and older data stand
-/// elsewhere; and the journal is compacted on the way.
+/// elsewhere. The journal is compacted on the way.
 #[test]
 fn a_flushed_trim_stays_below_every_layer() {
     let rounds = if is_long() { 40 } else { 2 };
