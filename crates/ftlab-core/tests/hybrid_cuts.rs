@@ -296,3 +296,21 @@ fn a_flushed_trim_stays_below_layers_of_single_blocks() {
         }
     }
 }
+
+/// A clustered block is erased in each memory at a time of its own, and written again when it is erased in all of them. A mount
+/// would find two lives of it.
+#[test]
+fn a_clustered_block_is_written_when_it_is_erased_everywhere() {
+    let config = device(json!({
+        "geometry": { "channels": 4, "ways": 2, "blocks_per_plane": 10, "pages_per_block": 2, "page_bytes": 512 },
+        "ftl": { "kind": "mcsplit", "logical_pages": 87 },
+        "timing": { "erase_us": 10, "program_us": 3000 },
+    }));
+    let of = [(6, 1), (0, 87), (18, 1), (29, 1), (36, 1), (47, 1), (24, 1), (34, 1)];
+    let requests = of.map(|(lba, sectors)| request(0.0, Op::Write, lba, sectors));
+    let recording =
+        recorded(&config, &requests, &CrashOptions { at: CutAt::Time, ..CrashOptions::default() });
+    let cuts = examined(&recording, 0..recording.points());
+    let bad = cuts.iter().find(|one| !one.cut.is_survived());
+    assert!(bad.is_none(), "{bad:?}");
+}

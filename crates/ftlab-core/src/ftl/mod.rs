@@ -51,6 +51,6 @@ pub fn build<V: FtlVisitor>(
             visitor.visit(Page::<false>::new(config, geometry, seed, verify, &interrupt))
         }
         (FtlKind::Page, true) => visitor.visit(Page::<true>::new(config, geometry, seed, verify, &interrupt)),
-        _ => visitor.visit(BlockFtl::<()>::new(config, geometry)),
+        _ => visitor.visit(BlockFtl::<()>::new(config, geometry, ())),
     }
 }

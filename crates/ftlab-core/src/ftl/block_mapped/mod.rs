@@ -31,6 +31,8 @@ pub struct BlockFtl<T> {
     layer: BlockLayer,
     /// Where trims are written, on drives that promise them.
     journal: Option<Box<Journal<T>>>,
+    /// Where blocks are clustered: when each unit was erased in all memories.
+    erased: Vec<T>,
     independent_planes: bool,
     unmapped_reads: u64,
 }
@@ -40,13 +42,15 @@ impl<T: Ticket> BlockFtl<T> {
     ///
     /// # Panics
     /// When the layer is page mapping.
-    pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Self {
+    pub fn new(config: &DeviceConfig, geometry: &Geometry, ready: T) -> Self {
         let units = Units::new(config, geometry);
         let layer = BlockLayer::new(&config.ftl.kind, &units.shape).expect("the layer is block-mapped");
+        let clustered = if units.shape.layout.width > 1 { units.shape.units() } else { 0 };
         Self {
             units,
             layer,
             journal: Journal::new(config, geometry).map(Box::new),
+            erased: vec![ready; clustered as usize],
             independent_planes: config.timing.independent_planes,
             unmapped_reads: 0,
         }
@@ -58,8 +62,8 @@ impl<T: Ticket> BlockFtl<T> {
         flash: &'a mut Flash<P>,
         since: T,
     ) -> (&'a mut BlockLayer, OnFlash<'a, P>) {
-        let Self { units, layer, journal, .. } = self;
-        (layer, OnFlash { units, flash, journal, since })
+        let Self { units, layer, journal, erased, .. } = self;
+        (layer, OnFlash { units, flash, journal, erased, since })
     }
 
     /// The unit that runs the commands of a page, if its logical block decides that.
@@ -224,18 +228,20 @@ impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
 
     fn table_bytes(&self) -> u64 {
         let journal = self.journal.as_ref().map_or(0, |journal| journal.table_bytes());
-        self.units.table_bytes() + self.layer.table_bytes() + journal
+        let erased = (self.erased.len() * size_of::<P::Ticket>()) as u64;
+        self.units.table_bytes() + self.layer.table_bytes() + journal + erased
     }
 }
 
 impl<P: FlashPort> Ftl<P> for BlockFtl<P::Ticket> {
     type On<Q: FlashPort> = BlockFtl<Q::Ticket>;
 
-    fn with_port<Q: FlashPort>(self, _: &Q) -> BlockFtl<Q::Ticket> {
+    fn with_port<Q: FlashPort>(self, port: &Q) -> BlockFtl<Q::Ticket> {
         BlockFtl {
             units: self.units,
             layer: self.layer,
             journal: self.journal.map(|journal| Box::new(journal.with_port())),
+            erased: vec![port.ready(); self.erased.len()],
             independent_planes: self.independent_planes,
             unmapped_reads: self.unmapped_reads,
         }

@@ -64,7 +64,7 @@ impl<T: Ticket> BlockFtl<T> {
         }
         flash.forget(config);
         let geometry = flash.geometry().clone();
-        let mut new = Self::new(config, &geometry);
+        let mut new = Self::new(config, &geometry, flash.port.ready());
         new.units.cause = Cause::Recovery;
         flash.nand.forget_validity();
         let trimmed = new.journal.as_mut().map_or(Ok(Vec::new()), |journal| journal.read(flash))?;

@@ -182,6 +182,8 @@ pub(super) struct OnFlash<'a, P: FlashPort> {
     pub(super) units: &'a mut Units,
     pub(super) flash: &'a mut Flash<P>,
     pub(super) journal: &'a mut Option<Box<Journal<P::Ticket>>>,
+    /// Where blocks are clustered: when each unit was erased in all memories.
+    pub(super) erased: &'a mut [P::Ticket],
     /// What the access under way waits for: its merges wait for that, too.
     pub(super) since: P::Ticket,
 }
@@ -230,11 +232,16 @@ impl<P: FlashPort> OnFlash<'_, P> {
         Ok(())
     }
 
-    /// A program of `page` of a data block over several memories waits until earlier blocks of its logical block are gone in all
-    /// of them. What is left there of what was trimmed would look to a mount as if it were still to be copied.
+    /// A program of `page` of a clustered block waits until that is erased in all memories: a mount would take what is left of its
+    /// earlier life for its own. In a data block it also waits until earlier blocks of its logical block are gone in all of them.
+    /// What is left there of what was trimmed would look to a mount as if it were still to be copied.
     #[inline]
-    fn after_erases(&mut self, page: PageAt, after: P::Ticket) -> P::Ticket {
-        if self.units.shape.layout.width == 1 || self.flash.nand.role(page.block) != Some(Role::Data) {
+    fn after_erases(&mut self, page: PageAt, unit: ClusteredBlock, after: P::Ticket) -> P::Ticket {
+        if self.units.shape.layout.width == 1 {
+            return after;
+        }
+        let after = self.flash.port.join(after, self.erased[unit.0 as usize]);
+        if self.flash.nand.role(page.block) != Some(Role::Data) {
             return after;
         }
         let gone = self.flash.gone();
@@ -257,7 +264,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
     fn copy_for(&mut self, lpn: Lpn, to: Place, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(from) = self.units.lookup(lpn) else { return Ok(after) };
         let (source, target) = (self.units.geometry.page_of(from), self.units.page(to));
-        let after = self.after_erases(target, after);
+        let after = self.after_erases(target, to.unit, after);
         let geometry = &self.units.geometry;
         let is_inside = geometry.plane_of(source.block) == geometry.plane_of(target.block);
         let done = if self.units.copyback && is_inside {
@@ -338,7 +345,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             after = self.flash.read(page, missing, access.cause, after)?;
             self.units.read_modify_writes += 1;
         }
-        let after = self.after_erases(page, after);
+        let after = self.after_erases(page, to.unit, after);
         let done = self.flash.program(page, &[lpn], access.cause, after)?;
         let new = self.units.geometry.unit(page);
         self.flash.store(new, access, 0, old);
@@ -361,7 +368,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
         let writer = self.flash.begin_copy();
         let page = self.units.page(place);
-        let after = self.after_erases(page, self.since);
+        let after = self.after_erases(page, place.unit, self.since);
         let done = self.flash.program(page, &[], self.units.cause, after)?;
         self.flash.end_internal(writer);
         Ok(done)
@@ -384,6 +391,9 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
         }
         if leaves_more {
             self.flash.note_gone(done);
+        }
+        if let Some(erased) = self.erased.get_mut(unit.0 as usize) {
+            *erased = done;
         }
         let (cluster, row) = (self.units.rows.quotient(unit.0), self.units.rows.remainder(unit.0));
         let erases = self.flash.nand.erases(self.units.block(unit, 0));
