@@ -38,6 +38,9 @@ struct Trouble {
     text: Option<String>,
 }
 
+/// A disk may stop for a moment: writing is not given up before this.
+const STALL: Duration = Duration::from_secs(1);
+
 impl AgedFiles {
     /// Keep drives of `engine` in `folder`, `limit_bytes` in all at most; those that were used last stay. Drives that took
     /// less than `least` to age are not kept.
@@ -94,7 +97,8 @@ impl AgedFiles {
         took: Duration,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let bounded = Bounded { file, room: self.limit_bytes, until: Instant::now() + took };
+        let longest = took.max(STALL);
+        let bounded = Bounded { file, room: self.limit_bytes, until: Instant::now() + longest };
         let packed = zstd::stream::write::Encoder::new(BufWriter::with_capacity(1 << 20, bounded), LEVEL)?;
         let mut out = Summed { inner: packed, sum: XxHash64::with_seed(0) };
         out.write_all(MARK)?;
