@@ -172,8 +172,7 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         let outcome = simulate(&config, &Factory, &options, &RunControl::default(), &mut ()).unwrap();
         assert_eq!(outcome.error, None);
         let count = SEEN_AT_END.load(Ordering::Relaxed) - SEEN_AT_HALF.load(Ordering::Relaxed);
-        // What is under way has tables that double.
-        let growths = if timing { 6 } else { 0 };
+        let growths = if timing { 3 } else { 0 };
         assert!(
             count <= growths,
             "{count} allocations for 30,000 requests: {kind}, clock: {timing}, {slots} units a page"

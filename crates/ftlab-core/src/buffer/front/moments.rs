@@ -22,8 +22,12 @@ pub(super) struct Moments<T> {
 impl<T: Ticket> Moments<T> {
     /// For so many frames, none of which has to be waited for.
     pub(super) fn new(frames: u32) -> Self {
-        let few = (frames as usize / 64).clamp(16, 512);
-        Self { of: HashMap::default(), most: few, few }
+        let few = (frames as usize / 32).clamp(16, 512);
+        let of = HashMap::with_capacity_and_hasher(
+            if size_of::<T>() == 0 { 0 } else { 2 * few },
+            BuildHasherDefault::default(),
+        );
+        Self { of, most: few, few }
     }
 
     #[inline]
