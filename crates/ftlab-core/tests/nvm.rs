@@ -304,48 +304,55 @@ fn what_must_be_equal() {
 /// Without latencies, a cache that flash knows nothing of is a buffer with a capacitor, command for command.
 #[test]
 fn a_basic_cache_is_a_buffer_that_keeps_its_frames() {
-    let buffer = json!({ "buffer": { "kind": "lru", "bytes": 65536, "wait": "frame", "drain_at_end": false },
-        "power": { "capacitor": true } });
-    let cache = json!({ "nvm": { "kind": "basic", "bytes": 65536 } });
-    let one_die = json!({ "precondition": { "kind": "fill" } });
-    let four_dies = json!({ "precondition": { "kind": "fill" }, "timing": { "bus_mb_per_s": 40 },
-        "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 24 }, "ftl": { "over_provisioning": 0.5 } });
-    let gathered = json!({ "precondition": { "kind": "fill" },
-        "geometry": { "mapping_unit_bytes": 1024, "blocks_per_plane": 24 }, "ftl": { "over_provisioning": 0.5 } });
-    let mut evicted = 0;
-    for (shape, unit) in [(one_die, 8), (four_dies, 8), (gathered, 2)] {
-        let base = merged(small(), shape);
-        for seed in 0..12 {
-            let mut rng = Rng::new(seed, "equal");
-            let mut is_trimmed = [false; 153];
-            // Whole pages: of one in part, the cache has all, and the buffer what was accessed. None is read that holds nothing:
-            // the buffer keeps that too.
-            let requests: Vec<Request> = (0..2000_u32)
-                .map(|at| {
-                    let (first, pages) = (rng.below(150), 1 + rng.below(3));
-                    let touched = &mut is_trimmed[first as usize..(first + pages) as usize];
-                    let op = match rng.below(16) {
-                        0..8 if !touched.contains(&true) => Op::Read,
-                        0..14 => Op::Write,
-                        14 => Op::Trim,
-                        _ => Op::Flush,
-                    };
-                    if op != Op::Flush {
-                        touched.fill(op == Op::Trim);
-                    }
-                    let sectors = if op == Op::Flush { 0 } else { unit * pages as u32 };
-                    request(f64::from(at) * 250.0, op, u64::from(unit) * first, sectors)
-                })
-                .collect();
-            let (outcome, log) = run(&device(merged(base.clone(), buffer.clone())), &requests);
-            let (other, other_log) = run(&device(merged(base.clone(), cache.clone())), &requests);
-            assert_eq!(outcome.summary.flash, other.summary.flash, "{base}, seed {seed}");
-            assert_eq!(log.commands, other_log.commands, "{base}, seed {seed}");
-            assert_eq!(latencies(&log), latencies(&other_log), "{base}, seed {seed}");
-            evicted += counts(&other).evictions_host_dirty;
-        }
+    let drives = if is_long() { 600 } else { 90 };
+    let (mut evicted, mut all_clean) = (0, 0);
+    for seed in 0..drives {
+        let mut rng = Rng::new(seed, "a drive for both");
+        let units_in_page = [1, 2, 4][rng.below(3) as usize];
+        let base = json!({
+            "geometry": { "channels": 1 + rng.below(3), "ways": 1 + rng.below(2), "blocks_per_plane": 24,
+                "pages_per_block": 8, "page_bytes": 4096, "mapping_unit_bytes": 4096 / units_in_page },
+            "cell": { "kind": "slc" },
+            "timing": { "bus_mb_per_s": 40 },
+            "ftl": { "logical_pages": 150 },
+            "precondition": { "kind": "fill" },
+        });
+        let order = ["lru", "cflru", "lru_wsr"][rng.below(3) as usize];
+        let keys = json!({ "bytes": 4096 * (1 + rng.below(20)) });
+        let buffer = json!({ "buffer": merged(keys.clone(), json!({ "kind": order, "wait": "frame", "drain_at_end": false })),
+            "power": { "capacitor": true } });
+        let cache = json!({ "nvm": merged(keys, json!({ "kind": "basic", "order": order })) });
+        // Whole units: of one in part, the cache has all, and the buffer what was accessed. None is read that holds nothing: the
+        // buffer keeps that too.
+        let (reads, unit) = ([2, 8, 14][rng.below(3) as usize], 8 / units_in_page as u32);
+        let mut is_trimmed = [false; 153];
+        let requests: Vec<Request> = (0..1200_u32)
+            .map(|at| {
+                let first = rng.below(150);
+                let pages = (1 + rng.below(3)).min(150 - first);
+                let touched = &mut is_trimmed[first as usize..(first + pages) as usize];
+                let op = match rng.below(18) {
+                    kind if kind < reads && !touched.contains(&true) => Op::Read,
+                    0..16 => Op::Write,
+                    16 => Op::Trim,
+                    _ => Op::Flush,
+                };
+                if op != Op::Flush {
+                    touched.fill(op == Op::Trim);
+                }
+                let sectors = if op == Op::Flush { 0 } else { unit * pages as u32 };
+                request(f64::from(at) * 250.0, op, u64::from(unit) * first, sectors)
+            })
+            .collect();
+        let (outcome, log) = run(&device(merged(base.clone(), buffer)), &requests);
+        let (other, other_log) = run(&device(merged(base.clone(), cache)), &requests);
+        assert_eq!(outcome.summary.flash, other.summary.flash, "{base}, {order}, seed {seed}");
+        assert_eq!(log.commands, other_log.commands, "{base}, {order}, seed {seed}");
+        assert_eq!(latencies(&log), latencies(&other_log), "{base}, {order}, seed {seed}");
+        evicted += counts(&other).evictions_host_dirty;
+        all_clean += counts(&other).clean_evicted;
     }
-    assert!(evicted > 10_000, "{evicted}");
+    assert!(evicted > 10_000 && all_clean > 10_000, "{evicted}, {all_clean}");
 }
 
 /// Units of 64 KiB have more sectors than a word has bits.

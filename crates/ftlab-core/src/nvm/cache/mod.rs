@@ -439,6 +439,10 @@ impl<T: Ticket> Nvm<T> {
         below: &mut L,
         frames: &mut [FrameId],
     ) -> FlashResult<T> {
+        // As in the write buffer, whose frames become free in the same order.
+        if frames.iter().all(|frame| !self.is_dirty(*frame)) {
+            return Ok(flash.port.ready());
+        }
         frames.sort_unstable_by_key(|frame| self.frames.page(*frame).lpn.0);
         let mut after = flash.port.ready();
         let (mut parts, mut versions) =
@@ -450,14 +454,11 @@ impl<T: Ticket> Nvm<T> {
             parts.push(Part { lpn: self.frames.page(*frame).lpn, first_sector: 0, sectors: self.per_unit });
             versions.extend_from_slice(self.frames.versions(*frame));
         }
-        let mut done = after;
-        if !parts.is_empty() {
-            self.group = self.group.wrapping_sub(1);
-            let group = Group { id: self.group, units: parts.len() as u32 };
-            let context = Access { group, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
-            let access = Access::gathered(&parts, &versions, &context).spanning(self.per_unit, self.slots);
-            done = below.write(flash, &access, after)?;
-        }
+        self.group = self.group.wrapping_sub(1);
+        let group = Group { id: self.group, units: parts.len() as u32 };
+        let context = Access { group, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
+        let access = Access::gathered(&parts, &versions, &context).spanning(self.per_unit, self.slots);
+        let done = below.write(flash, &access, after)?;
         (self.scratch.parts, self.scratch.versions) = (parts, versions);
         Ok(done)
     }
