@@ -1,7 +1,7 @@
 //! Write buffers: every order, rate and shape of drive against a naive model, and what must be equal.
 
 use crate::common::drives::{cases, drives, requests, requests_of};
-use crate::common::{device, latencies, merged, request, run, run_with, small};
+use crate::common::{device, ftl_kinds, latencies, merged, request, run, run_with, small};
 use ftlab_core::buffer::BufferKind;
 use ftlab_core::buffer::front::BufferCounts;
 use ftlab_core::cause::Memory;
@@ -592,5 +592,26 @@ fn a_flush_waits_for_what_has_left_frames_past_the_buffer() {
         let requests = [write((0, 1), false), write(past, fua), request(0.0, Op::Flush, 0, 0)];
         let all = cuts(&config, &requests, CrashOptions { at: CutAt::Time, ..CrashOptions::default() });
         assert!(all.len() > 1 && all.iter().all(Cut::is_survived), "{past:?}: {all:?}");
+    }
+}
+
+/// A layer owes a part of a request until its last page, also if only the first ones take the place of dirty sectors.
+#[test]
+fn a_flush_waits_for_the_end_of_a_request_that_went_past() {
+    for kind in ftl_kinds() {
+        for (fua, bypass) in [(true, 0), (false, 12288)] {
+            let keys = json!({
+                "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 30, "pages_per_block": 4 },
+                "host": { "arrival": "open", "outstanding": 4 },
+                "ftl": { "kind": kind, "over_provisioning": 0.5 },
+                "buffer": { "kind": "lru", "bytes": 53248, "bypass_bytes": bypass, "drain_at_end": false },
+                "precondition": { "kind": "fill" },
+            });
+            let config = device(merged(small(), keys));
+            let write = |sectors, fua| Request { fua, ..request(0.0, Op::Write, 160, sectors) };
+            let requests = [write(16, false), write(24, fua), request(0.0, Op::Flush, 0, 0)];
+            let all = cuts(&config, &requests, CrashOptions { at: CutAt::Time, ..CrashOptions::default() });
+            assert!(all.len() > 1 && all.iter().all(Cut::is_survived), "{kind}, {fua}: {all:?}");
+        }
     }
 }

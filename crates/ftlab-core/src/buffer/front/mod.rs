@@ -222,6 +222,8 @@ struct WriteBuffer<T> {
     writes_until: (u64, u64),
     /// Whether the request of which accesses are still to come goes past the buffer, if any are.
     going_past: Option<bool>,
+    /// Whether what that request has written so far takes the place of dirty sectors.
+    takes_place: bool,
     /// The sector behind the last read.
     reads_until: u64,
     /// The number of the next group of evicted pages. Counts down, so that no request has it.
@@ -304,6 +306,7 @@ impl<T: Ticket> WriteBuffer<T> {
             page_shift: geometry.slots_per_page.trailing_zeros(),
             writes_until: (0, 0),
             going_past: None,
+            takes_place: false,
             reads_until: u64::MAX,
             group: u32::MAX,
             counts: BufferCounts { frames: frames.into(), ..BufferCounts::default() },

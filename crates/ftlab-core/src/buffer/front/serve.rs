@@ -203,10 +203,13 @@ impl<T: Ticket> WriteBuffer<T> {
         };
         flash.port.end_page();
         let in_frames = copied.unwrap_or(after);
-        if takes_dirty {
-            // What had been acknowledged is in no frame any more: a flush waits for what has taken its place.
+        // What had been acknowledged is in no frame any more: a flush waits for what has taken its place. A layer below may owe
+        // that until the last page of the request.
+        self.takes_place |= takes_dirty;
+        if self.takes_place {
             self.draining = flash.port.join(self.draining, done);
         }
+        self.takes_place &= access.rest > 0;
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
             self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
