@@ -290,7 +290,6 @@ impl<P: FlashPort> Flash<P> {
         self.program_now(page, units, cause, after)
     }
 
-    #[cold]
     #[inline(never)]
     fn program_watched(
         &mut self,
@@ -369,11 +368,14 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// `page` of a block for `role` is programmed next; in SLC mode only LSB pages are.
+    #[inline]
     fn enter(&mut self, page: PageAt, role: Role, lsb_only: bool, cause: Cause) -> FlashResult<()> {
         if self.nand.next_page(page.block) == 0 {
             self.nand.reserve(page.block, role, lsb_only);
         }
-        self.nand.check_role(page, role, cause)?;
+        if self.nand.role(page.block) != Some(role) {
+            self.nand.check_role(page, role, cause)?;
+        }
         if self.nand.is_lsb_only(page.block) && self.classes[page.index as usize] != PageClass::Lsb {
             return Err(self.nand.refuse(Command::Program, page, cause, "the block is in SLC mode"));
         }
@@ -488,7 +490,6 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn remember_program(&mut self, block: BlockId, done: P::Ticket) {
         if !P::LISTENS {

@@ -196,6 +196,7 @@ impl NandArray {
     }
 
     /// Check that `page` is of a block for `role`, as far as that can be read.
+    #[cold]
     pub(super) fn check_role(&self, page: PageAt, role: Role, cause: Cause) -> FlashResult<()> {
         match self.role(page.block) {
             Some(other) if other != role => {
@@ -333,7 +334,9 @@ impl NandArray {
     pub(super) fn program_backup(&mut self, page: PageAt, home: PageAt, cause: Cause) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         let of = self.geometry.unit(home).index();
-        self.spare.copy_within(of..of + self.geometry.slots_per_page as usize, first);
+        for slot in 0..self.geometry.slots_per_page as usize {
+            self.spare[first + slot] = self.spare[of + slot];
+        }
         if let Some(contents) = &mut self.contents {
             let opening = self.blocks[home.block.index()].sequence;
             let home = Home { page: self.geometry.page_id(home), opening };
@@ -622,7 +625,8 @@ impl NandArray {
             let why = format!("{} live units would be lost", state.valid);
             return Err(self.refuse(Command::Erase, PageAt { block, index: 0 }, cause, &why));
         }
-        state.next_page = 0;
+        // Nothing says any more when it was opened, also not when its next program is torn.
+        (state.next_page, state.sequence) = (0, 0);
         state.erases += 1;
         self.purposes[block.index()] = Purpose::default();
         if self.contents.is_some() {

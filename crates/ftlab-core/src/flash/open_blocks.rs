@@ -46,7 +46,7 @@ impl<E: Copy> OpenBlocks<E> {
     }
 
     /// The entries of a block, each of them `fresh` if nothing was known of it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn open(&mut self, block: BlockId, fresh: E) -> &mut [E] {
         if !self.is_open(block) {
             self.begin(block, fresh);
@@ -55,6 +55,8 @@ impl<E: Copy> OpenBlocks<E> {
         &mut self.entries[start..start + self.pages_per_block]
     }
 
+    #[cold]
+    #[inline(never)]
     fn begin(&mut self, block: BlockId, fresh: E) {
         let start = self.free.pop().unwrap_or_else(|| {
             self.entries.resize(self.entries.len() + self.pages_per_block, fresh);

@@ -247,13 +247,22 @@ impl<T: Ticket> PairGuard<T> {
         }
     }
 
-    /// A request of the host is written from now on: the one before is committed.
-    fn begin(&mut self, geometry: &Geometry, writer: Writer, ready: T, mut join: impl FnMut(T, T) -> T) {
+    /// A request of the host is written from now on: the one before is committed. When that is durable is `known` with a clock
+    /// only.
+    #[inline]
+    fn begin(
+        &mut self,
+        geometry: &Geometry,
+        writer: Writer,
+        known: bool,
+        ready: T,
+        mut join: impl FnMut(T, T) -> T,
+    ) {
         if self.writer == writer {
             return;
         }
         self.writer = writer;
-        for ppn in self.uncommitted.drain(..) {
+        for ppn in self.uncommitted.drain(..).filter(|_| known) {
             let page = geometry.page_of(ppn);
             if let Some(page) = self.open.get_mut(page) {
                 // Requests before may have overwritten other units of the page.
@@ -266,6 +275,7 @@ impl<T: Ticket> PairGuard<T> {
     }
 
     /// The page at `ppn` is stale because of what was programmed last.
+    #[inline]
     fn superseded(&mut self, geometry: &Geometry, ppn: Ppn) {
         let block = geometry.block_of(ppn);
         match self.writer {
@@ -293,9 +303,19 @@ impl<T: Ticket> PairGuard<T> {
         self.merged = ready;
     }
 
+    /// `page` is programmed next.
+    #[inline(always)]
+    fn programmed(&mut self, page: PageAt, ready: T) {
+        let pages = self.open.open(page.block, Page::unknown(ready));
+        let (at, last) = (page.index as usize, pages.len() - 1);
+        pages[at].writer = self.writer;
+        if at == last {
+            self.open.close(page.block);
+        }
+    }
+
     /// `count` pages from `page` on are programmed next.
-    #[inline]
-    fn programmed(&mut self, page: PageAt, count: u32, ready: T) {
+    fn programmed_all(&mut self, page: PageAt, count: u32, ready: T) {
         let pages = self.open.open(page.block, Page::unknown(ready));
         let (first, end) = (page.index as usize, (page.index + count) as usize);
         for page in &mut pages[first..end] {
@@ -324,6 +344,9 @@ impl<T: Ticket> PairGuard<T> {
     }
 }
 
+/// Pages of a word line but the last.
+const MOST_ENDANGERED: usize = 3;
+
 /// What a page needs before a program that endangers it.
 enum Need<T> {
     /// It holds no data.
@@ -336,7 +359,8 @@ enum Need<T> {
     Wait(T),
     /// That the copy in a cache is durable.
     Cached(T),
-    Backup,
+    /// A copy of so many units.
+    Backup(u32),
 }
 
 impl<P: FlashPort> Flash<P> {
@@ -348,12 +372,12 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn begin_writer(&mut self, writer: Writer) {
         let ready = self.port.ready();
         if let Some(pairs) = &mut self.pairs {
-            pairs.begin(self.nand.geometry(), writer, ready, |one, other| self.port.join(one, other));
+            let geometry = self.nand.geometry();
+            pairs.begin(geometry, writer, P::LISTENS, ready, |one, other| self.port.join(one, other));
         }
     }
 
@@ -411,8 +435,7 @@ impl<P: FlashPort> Flash<P> {
         if self.has_backup() { self.look_after(page, units, after) } else { Ok(after) }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline]
     fn look_after(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
         let mut after = after;
         if let Some(pairs) = &self.pairs
@@ -422,14 +445,13 @@ impl<P: FlashPort> Flash<P> {
         }
         let ready = self.port.ready();
         if let Some(pairs) = &mut self.pairs {
-            pairs.programmed(page, 1, ready);
+            pairs.programmed(page, ready);
         }
         Ok(after)
     }
 
     /// [`copyback_all`](Self::copyback_all) where programs are watched over: those that endanger what was there before are done
     /// one by one.
-    #[cold]
     #[inline(never)]
     pub(super) fn copyback_watched(
         &mut self,
@@ -449,7 +471,7 @@ impl<P: FlashPort> Flash<P> {
             let mut after = after;
             if count > 0 {
                 pairs.counts.skipped_same_request += u64::from(endangered);
-                pairs.programmed(page, count, ready);
+                pairs.programmed_all(page, count, ready);
             } else {
                 count = 1;
                 let lpn = self.nand.lpn(from[at]);
@@ -478,25 +500,22 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let endangered = |pairs: &PairGuard<P::Ticket>, at: usize| {
-            let index = pairs.lines.endangered(page.index)[at];
-            PageAt { index: index.into(), ..page }
-        };
-        let most = pairs.lines.endangered(page.index).len();
+        let mut endangered = [0; MOST_ENDANGERED];
+        let pages = pairs.lines.endangered(page.index);
+        let most = pages.len();
+        for (to, index) in endangered.iter_mut().zip(pages) {
+            *to = *index;
+        }
         let lane = self.lane_of(page.block) as usize;
         let left = pairs.usable.len() - pairs.areas[lane].used;
         // All backups of a word line fit, or a new block takes them: otherwise the second could erase the first.
-        if left < most {
-            let pages = (0..most).map(|at| endangered(pairs, at));
-            let needed = pages.filter(|page| matches!(self.need(pairs, *page, units), Need::Backup)).count();
-            if left < needed {
-                self.next_backup_block(pairs, lane)?;
-            }
+        if left < most && left < self.backups_needed(pairs, page, lane, units) {
+            self.next_backup_block(pairs, lane)?;
         }
         let mut after = after;
-        for at in 0..most {
-            let endangered = endangered(pairs, at);
-            let need = self.need(pairs, endangered, units);
+        for index in &endangered[..most] {
+            let endangered = PageAt { index: u32::from(*index), ..page };
+            let need = self.need(pairs, endangered, lane, units);
             let counts = &mut pairs.counts;
             match need {
                 Need::Nothing => {}
@@ -514,10 +533,25 @@ impl<P: FlashPort> Flash<P> {
                     }
                 }
                 // Of one lane: it ends before the program begins.
-                Need::Backup => self.back_up(pairs, lane, endangered)?,
+                Need::Backup(units) => self.back_up(pairs, lane, endangered, units)?,
             }
         }
         Ok(after)
+    }
+
+    /// How many pages a program of `page` endangers that need a backup.
+    #[cold]
+    #[inline(never)]
+    fn backups_needed(
+        &self,
+        pairs: &PairGuard<P::Ticket>,
+        page: PageAt,
+        lane: usize,
+        units: &[Lpn],
+    ) -> usize {
+        let endangered = pairs.lines.endangered(page.index).iter();
+        let pages = endangered.map(|index| PageAt { index: u32::from(*index), ..page });
+        pages.filter(|page| matches!(self.need(pairs, *page, lane, units), Need::Backup(_))).count()
     }
 
     /// From here on, a mount writes what stands elsewhere too, and nothing needs a backup; or does so no more.
@@ -534,8 +568,16 @@ impl<P: FlashPort> Flash<P> {
         units.filter_map(|ppn| Some((ppn, self.nand.lpn(ppn)?)))
     }
 
-    fn need(&self, pairs: &PairGuard<P::Ticket>, page: PageAt, units: &[Lpn]) -> Need<P::Ticket> {
-        if !self.nand.is_written(page) || self.units_of(page).next().is_none() {
+    /// What `page`, whose backups go to those of `lane`, needs before it is endangered by a program of `units`.
+    #[inline(always)]
+    fn need(
+        &self,
+        pairs: &PairGuard<P::Ticket>,
+        page: PageAt,
+        lane: usize,
+        units: &[Lpn],
+    ) -> Need<P::Ticket> {
+        if !self.nand.is_written(page) {
             return Need::Nothing;
         }
         let is_live = |ppn: Ppn, lpn: Lpn| match pairs.keys.invalidate_at {
@@ -543,10 +585,19 @@ impl<P: FlashPort> Flash<P> {
             InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
         } || pairs.trimmed.contains(&ppn)
             || pairs.moved.contains(&ppn);
+        let (mut units_held, mut live, mut are_cached) = (0, false, pairs.cached.is_some());
+        for (ppn, lpn) in self.units_of(page) {
+            units_held += 1;
+            if is_live(ppn, lpn) {
+                live = true;
+                are_cached = are_cached && pairs.cached.as_ref().is_some_and(|cached| cached.has(ppn));
+            }
+        }
+        if units_held == 0 {
+            return Need::Nothing;
+        }
         let state = pairs.open.get(page).copied().unwrap_or_else(|| Page::unknown(self.port.ready()));
-        let mut live =
-            self.units_of(page).filter(|(ppn, lpn)| is_live(*ppn, *lpn)).map(|(ppn, _)| ppn).peekable();
-        if live.peek().is_none() {
+        if !live {
             return Need::Wait(state.stale);
         }
         let is_own = state.writer == pairs.writer
@@ -559,14 +610,10 @@ impl<P: FlashPort> Flash<P> {
         if pairs.restoring || pairs.keys.exempt_same_request && is_own {
             return Need::Own;
         }
-        let area = &pairs.areas[self.lane_of(page.block) as usize];
-        if area.has(state.kept) {
+        if pairs.areas[lane].has(state.kept) {
             return Need::Kept;
         }
-        match &pairs.cached {
-            Some(cached) if live.all(|ppn| cached.has(ppn)) => Need::Cached(self.guard_of(page.block)),
-            _ => Need::Backup,
-        }
+        if are_cached { Need::Cached(self.guard_of(page.block)) } else { Need::Backup(units_held) }
     }
 
     /// A cache has a clean copy of what is at `ppn`, or has it no more.
@@ -598,8 +645,15 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// Copy `page` into the backup block of its lane.
-    fn back_up(&mut self, pairs: &mut PairGuard<P::Ticket>, lane: usize, page: PageAt) -> FlashResult<()> {
+    /// Copy `page`, which holds `count` units, into the backup block of its lane.
+    #[inline]
+    fn back_up(
+        &mut self,
+        pairs: &mut PairGuard<P::Ticket>,
+        lane: usize,
+        page: PageAt,
+        count: u32,
+    ) -> FlashResult<()> {
         let ready = self.port.ready();
         let area = &mut pairs.areas[lane];
         let to = PageAt { block: area.blocks[area.current], index: pairs.usable[area.used] };
@@ -607,16 +661,17 @@ impl<P: FlashPort> Flash<P> {
         if let Some(page) = pairs.open.get_mut(page) {
             page.kept = area.round;
         }
-        // They stand in the first slots.
-        let count = self.units_of(page).count() as u32;
         let sectors = count * self.geometry().sectors_per_unit;
         let read = if pairs.keys.read { self.read(page, sectors, Cause::LsbBackup, ready)? } else { ready };
         self.enter(to, Role::Backup, pairs.keys.area == BackupArea::Slc, Cause::LsbBackup)?;
         self.admit(Command::Program, Cause::LsbBackup)?;
         self.nand.program_backup(to, page, Cause::LsbBackup)?;
-        let (old, new) = (self.geometry().unit(page).0, self.geometry().unit(to).0);
-        for slot in 0..count {
-            self.nand.store_copy(Ppn(old + slot), Ppn(new + slot));
+        if self.nand.verifies() {
+            // They stand in the first slots.
+            let (old, new) = (self.geometry().unit(page).0, self.geometry().unit(to).0);
+            for slot in 0..count {
+                self.nand.store_copy(Ppn(old + slot), Ppn(new + slot));
+            }
         }
         let submission = self.submission(Command::Program, Cause::LsbBackup, to, self.bus_bytes(sectors));
         self.port.submit(submission, read);
@@ -668,7 +723,6 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// What was programmed last has made `ppn` stale.
-    #[cold]
     #[inline(never)]
     pub(super) fn note_superseded(&mut self, ppn: Ppn) {
         if let Some(pairs) = &mut self.pairs {

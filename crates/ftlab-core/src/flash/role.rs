@@ -66,6 +66,7 @@ impl Purpose {
         self.0 as u32
     }
 
+    #[inline]
     pub(super) fn role(self) -> Option<Role> {
         let role = usize::from(self.0 & !LSB_ONLY);
         role.checked_sub(1).map(|index| Role::ALL[index])

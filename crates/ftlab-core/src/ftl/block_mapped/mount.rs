@@ -147,7 +147,7 @@ impl<T: Ticket> BlockFtl<T> {
                         Some(Role::Data) => Some(Purpose::Data),
                         Some(Role::Log) => Some(Purpose::Log),
                         Some(Role::Sequential) => Some(Purpose::Sequential),
-                        _ => None,
+                        _ => found.purpose,
                     };
                 }
             }
