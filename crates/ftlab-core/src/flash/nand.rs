@@ -620,21 +620,23 @@ impl NandArray {
 
     /// Erase a block.
     pub(super) fn erase(&mut self, block: BlockId, cause: Cause) -> FlashResult<()> {
-        let state = &mut self.blocks[block.index()];
-        if state.valid != 0 {
-            let why = format!("{} live units would be lost", state.valid);
+        let valid = self.blocks[block.index()].valid;
+        if valid != 0 {
+            let why = format!("{valid} live units would be lost");
             return Err(self.refuse(Command::Erase, PageAt { block, index: 0 }, cause, &why));
         }
-        // Nothing says any more when it was opened, also not when its next program is torn.
-        (state.next_page, state.sequence) = (0, 0);
-        state.erases += 1;
-        self.purposes[block.index()] = Purpose::default();
         if self.contents.is_some() {
+            // Before anything of the block is forgotten: the last program may have been one of its pages.
             self.keep_changed();
             if let Some(history) = self.contents.as_mut().and_then(|contents| contents.history.as_mut()) {
                 history.erased(block);
             }
         }
+        let state = &mut self.blocks[block.index()];
+        // Nothing says any more when it was opened, also not when its next program is torn.
+        (state.next_page, state.sequence) = (0, 0);
+        state.erases += 1;
+        self.purposes[block.index()] = Purpose::default();
         Ok(())
     }
 

@@ -127,7 +127,7 @@ impl Fast {
         let mut done = done;
         while self.logs[cluster as usize].random.len() >= self.random_units {
             let Some(victim) = self.logs[cluster as usize].random.pop_front() else { break };
-            let merged = self.give_up(store, cluster, victim)?;
+            let merged = self.give_up(store, victim)?;
             done = store.join(done, merged);
         }
         let unit = store.open(cluster, Purpose::Log)?;
@@ -139,7 +139,6 @@ impl Fast {
     fn give_up<S: Store>(
         &mut self,
         store: &mut S,
-        cluster: u32,
         victim: ClusteredBlock,
     ) -> FlashResult<S::Ticket> {
         let blocks = self.shared.blocks_of(store, &self.data, victim);
@@ -150,8 +149,10 @@ impl Fast {
         }
         let mut done = ready;
         for block in &blocks {
-            if self.logs[cluster as usize].sequence.is_some_and(|sequence| sequence.block == *block) {
-                let merged = self.merge_sequence(store, cluster, None)?;
+            // Since a mount, it may be that of another memory.
+            let home = self.data.cluster(*block);
+            if self.logs[home as usize].sequence.is_some_and(|sequence| sequence.block == *block) {
+                let merged = self.merge_sequence(store, home, None)?;
                 done = store.join(done, merged);
             }
             let merged = self.data.rewrite(store, *block, &[], (None, ready))?;

@@ -211,7 +211,7 @@ impl Last {
         }
         let at = fewest.map_or(0, |(at, _)| at);
         let victim = self.logs[cluster as usize].cold.remove(at).expect("the cold partition has a block");
-        self.give_up(store, cluster, victim)
+        self.give_up(store, victim)
     }
 
     /// Move the live pages of the oldest hot block to the cold partition.
@@ -242,7 +242,6 @@ impl Last {
     fn give_up<S: Store>(
         &mut self,
         store: &mut S,
-        cluster: u32,
         victim: ClusteredBlock,
     ) -> FlashResult<S::Ticket> {
         let blocks = self.shared.blocks_of(store, &self.data, victim);
@@ -251,7 +250,9 @@ impl Last {
         let mut done = ready;
         for block in &blocks {
             if self.sequential.has(*block) {
-                let merged = self.merge_sequence(store, cluster, *block)?;
+                // Since a mount, it may be that of another memory.
+                let home = self.data.cluster(*block);
+                let merged = self.merge_sequence(store, home, *block)?;
                 done = store.join(done, merged);
             }
             if self.shared.has_live_page(store, &self.data, victim, *block) {
