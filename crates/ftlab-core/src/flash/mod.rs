@@ -66,8 +66,6 @@ pub struct Flash<P: FlashPort> {
     /// For ports that listen, where a block may have what must not be erased yet: from when on each may be.
     guards: Vec<P::Ticket>,
     keeps_guards: bool,
-    /// When what was erased so far is gone, of what a mount could mistake for something else.
-    gone: P::Ticket,
 }
 
 impl Taped for Flash<CountingPort> {
@@ -90,7 +88,6 @@ impl Taped for Flash<CountingPort> {
             groups,
             guards: _,
             keeps_guards: _,
-            gone: (),
         } = self;
         tape.absent(pairs.as_ref())?;
         tape.absent(groups.as_ref())?;
@@ -125,7 +122,6 @@ impl<P: FlashPort> Flash<P> {
             groups: GroupWatch::new(config, &nand, &port).map(Box::new),
             guards: guards(keeps_guards, &nand, &port),
             keeps_guards,
-            gone: port.ready(),
             spare_per_sector: if config.timing.transfer_spare {
                 geometry.spare_bytes / sectors_per_page
             } else {
@@ -150,7 +146,6 @@ impl<P: FlashPort> Flash<P> {
             homes: self.homes,
             guards: guards(self.keeps_guards, &self.nand, &port),
             keeps_guards: self.keeps_guards,
-            gone: port.ready(),
             moves_between_lanes: self.moves_between_lanes,
             pairs: self.pairs.map(|pairs| Box::new(pairs.with_ready(port.ready()))),
             groups: self.groups.map(|groups| Box::new(groups.with_port(&port))),
@@ -543,16 +538,6 @@ impl<P: FlashPort> Flash<P> {
         }
         self.homes = seen;
         done
-    }
-
-    /// What is erased until `done` could be mistaken by a mount.
-    pub(crate) fn note_gone(&mut self, done: P::Ticket) {
-        self.gone = self.port.join(self.gone, done);
-    }
-
-    /// When what could be mistaken by a mount is gone.
-    pub(crate) fn gone(&self) -> P::Ticket {
-        self.gone
     }
 
     /// `block` must not be erased before `until`: a copy of what it holds is durable then.

@@ -22,7 +22,7 @@ pub mod capacity;
 mod mount;
 mod store;
 
-use store::{OnFlash, Seen, UNMAPPED, Units};
+use store::{Erased, OnFlash, Seen, UNMAPPED, Units};
 
 /// A drive whose translation layer maps blocks. `T` is a ticket of the port.
 #[derive(Debug, Clone)]
@@ -31,8 +31,7 @@ pub struct BlockFtl<T> {
     layer: BlockLayer,
     /// Where trims are written, on drives that promise them.
     journal: Option<Box<Journal<T>>>,
-    /// Where blocks are clustered: when each unit was erased in all memories.
-    erased: Vec<T>,
+    erased: Erased<T>,
     independent_planes: bool,
     unmapped_reads: u64,
 }
@@ -45,12 +44,11 @@ impl<T: Ticket> BlockFtl<T> {
     pub fn new(config: &DeviceConfig, geometry: &Geometry, ready: T) -> Self {
         let units = Units::new(config, geometry);
         let layer = BlockLayer::new(&config.ftl.kind, &units.shape).expect("the layer is block-mapped");
-        let clustered = if units.shape.layout.width > 1 { units.shape.units() } else { 0 };
         Self {
+            erased: Erased::new(&units.shape, ready),
             units,
             layer,
             journal: Journal::new(config, geometry).map(Box::new),
-            erased: vec![ready; clustered as usize],
             independent_planes: config.timing.independent_planes,
             unmapped_reads: 0,
         }
@@ -228,8 +226,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
 
     fn table_bytes(&self) -> u64 {
         let journal = self.journal.as_ref().map_or(0, |journal| journal.table_bytes());
-        let erased = (self.erased.len() * size_of::<P::Ticket>()) as u64;
-        self.units.table_bytes() + self.layer.table_bytes() + journal + erased
+        self.units.table_bytes() + self.layer.table_bytes() + journal + self.erased.table_bytes()
     }
 }
 
@@ -238,10 +235,10 @@ impl<P: FlashPort> Ftl<P> for BlockFtl<P::Ticket> {
 
     fn with_port<Q: FlashPort>(self, port: &Q) -> BlockFtl<Q::Ticket> {
         BlockFtl {
+            erased: Erased::new(&self.units.shape, port.ready()),
             units: self.units,
             layer: self.layer,
             journal: self.journal.map(|journal| Box::new(journal.with_port())),
-            erased: vec![port.ready(); self.erased.len()],
             independent_planes: self.independent_planes,
             unmapped_reads: self.unmapped_reads,
         }

@@ -6,7 +6,7 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
 use crate::flash::nand::NandArray;
-use crate::flash::port::FlashPort;
+use crate::flash::port::{FlashPort, Ticket};
 use crate::flash::role::Role;
 use crate::ftl::block_mapped::capacity;
 use crate::ftl::blocks::free_blocks::FreeBlocks;
@@ -177,13 +177,33 @@ impl View for Seen<'_> {
     }
 }
 
+/// When clustered blocks were erased in all memories; nothing elsewhere.
+#[derive(Debug, Clone)]
+pub(super) struct Erased<T> {
+    /// By unit.
+    units: Vec<T>,
+    /// By cluster: those that a mount could take for something else before.
+    clusters: Vec<T>,
+}
+
+impl<T: Ticket> Erased<T> {
+    pub(super) fn new(shape: &Shape, ready: T) -> Self {
+        let is_clustered = shape.layout.width > 1;
+        let each = |count: u32| vec![ready; if is_clustered { count as usize } else { 0 }];
+        Self { units: each(shape.units()), clusters: each(shape.clusters) }
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        (size_of_val::<[T]>(&self.units) + size_of_val::<[T]>(&self.clusters)) as u64
+    }
+}
+
 /// What a layer does to flash.
 pub(super) struct OnFlash<'a, P: FlashPort> {
     pub(super) units: &'a mut Units,
     pub(super) flash: &'a mut Flash<P>,
     pub(super) journal: &'a mut Option<Box<Journal<P::Ticket>>>,
-    /// Where blocks are clustered: when each unit was erased in all memories.
-    pub(super) erased: &'a mut [P::Ticket],
+    pub(super) erased: &'a mut Erased<P::Ticket>,
     /// What the access under way waits for: its merges wait for that, too.
     pub(super) since: P::Ticket,
 }
@@ -232,20 +252,17 @@ impl<P: FlashPort> OnFlash<'_, P> {
         Ok(())
     }
 
-    /// A program of `page` of a clustered block waits until that is erased in all memories: a mount would take what is left of its
-    /// earlier life for its own. In a data block it also waits until earlier blocks of its logical block are gone in all of them.
-    /// What is left there of what was trimmed would look to a mount as if it were still to be copied.
+    /// A program of a clustered block waits until that is erased in all memories: a mount would take what is left of its earlier
+    /// life for its own. It also waits until others of its cluster are gone in all of them that had what was trimmed. What is left
+    /// of that would look to a mount as if it were still to be copied, and there might be no free block for it.
     #[inline]
-    fn after_erases(&mut self, page: PageAt, unit: ClusteredBlock, after: P::Ticket) -> P::Ticket {
+    fn after_erases(&mut self, unit: ClusteredBlock, after: P::Ticket) -> P::Ticket {
         if self.units.shape.layout.width == 1 {
             return after;
         }
-        let after = self.flash.port.join(after, self.erased[unit.0 as usize]);
-        if self.flash.nand.role(page.block) != Some(Role::Data) {
-            return after;
-        }
-        let gone = self.flash.gone();
-        self.flash.port.join(after, gone)
+        let cluster = self.units.rows.quotient(unit.0);
+        let after = self.flash.port.join(after, self.erased.units[unit.0 as usize]);
+        self.flash.port.join(after, self.erased.clusters[cluster as usize])
     }
 
     /// Whether `unit`, which is erased, may have something that its next data block has not: what was trimmed. Or, where a
@@ -264,7 +281,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
     fn copy_for(&mut self, lpn: Lpn, to: Place, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(from) = self.units.lookup(lpn) else { return Ok(after) };
         let (source, target) = (self.units.geometry.page_of(from), self.units.page(to));
-        let after = self.after_erases(target, to.unit, after);
+        let after = self.after_erases(to.unit, after);
         let geometry = &self.units.geometry;
         let is_inside = geometry.plane_of(source.block) == geometry.plane_of(target.block);
         let done = if self.units.copyback && is_inside {
@@ -345,7 +362,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             after = self.flash.read(page, missing, access.cause, after)?;
             self.units.read_modify_writes += 1;
         }
-        let after = self.after_erases(page, to.unit, after);
+        let after = self.after_erases(to.unit, after);
         let done = self.flash.program(page, &[lpn], access.cause, after)?;
         let new = self.units.geometry.unit(page);
         self.flash.store(new, access, 0, old);
@@ -368,7 +385,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
         let writer = self.flash.begin_copy();
         let page = self.units.page(place);
-        let after = self.after_erases(page, place.unit, self.since);
+        let after = self.after_erases(place.unit, self.since);
         let done = self.flash.program(page, &[], self.units.cause, after)?;
         self.flash.end_internal(writer);
         Ok(done)
@@ -389,13 +406,14 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             let erased = self.flash.erase(block, self.units.cause, start)?;
             done = self.flash.port.join(done, erased);
         }
-        if leaves_more {
-            self.flash.note_gone(done);
-        }
-        if let Some(erased) = self.erased.get_mut(unit.0 as usize) {
-            *erased = done;
-        }
         let (cluster, row) = (self.units.rows.quotient(unit.0), self.units.rows.remainder(unit.0));
+        if self.units.shape.layout.width > 1 {
+            self.erased.units[unit.0 as usize] = done;
+            if leaves_more {
+                let gone = &mut self.erased.clusters[cluster as usize];
+                *gone = self.flash.port.join(*gone, done);
+            }
+        }
         let erases = self.flash.nand.erases(self.units.block(unit, 0));
         self.units.free[cluster as usize].give(row, erases);
         Ok(done)
