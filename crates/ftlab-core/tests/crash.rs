@@ -538,10 +538,8 @@ fn fitting(config: &DeviceConfig, requests: Vec<Request>) -> Vec<Request> {
 
 /// What the drive promises for whole requests and for trims, with room for the journal that this may take.
 pub fn promising(value: &mut Value, (atomic, trim): (&str, &str)) {
-    // Block-mapped layers promise units only, and those with shared logs or clustered blocks no trims.
-    let kind = value["ftl"]["kind"].as_str().unwrap_or("page");
-    let atomic = if kind == "page" { atomic } else { "unit" };
-    let trim = if matches!(kind, "page" | "block" | "bast") { trim } else { "volatile" };
+    // Block-mapped layers promise units only.
+    let atomic = if value["ftl"]["kind"] == "page" { atomic } else { "unit" };
     if (atomic, trim) != ("unit", "volatile") {
         value["power"] = json!({ "atomic": atomic, "trim": trim });
         let blocks = value["geometry"]["blocks_per_plane"].as_u64().unwrap();

@@ -275,16 +275,6 @@ fn what_does_not_go_with_them_is_refused() {
         (json!({ "map_cache": { "kind": "dftl", "bytes": 4096 } }), "map_cache.kind", "in memory"),
         (json!({ "geometry": { "mapping_unit_bytes": 2048 } }), "geometry.mapping_unit_bytes", "whole pages"),
         (json!({ "power": { "atomic": "request" } }), "power.atomic", "page"),
-        (
-            json!({ "ftl": { "kind": "fast" }, "power": { "trim": "flush" } }),
-            "power.trim",
-            "choose ftl.kind = \"page\", \"block\" or \"bast\"",
-        ),
-        (
-            json!({ "ftl": { "kind": "mcsplit" }, "power": { "trim": "flush" } }),
-            "power.trim",
-            "clusters memories",
-        ),
         (json!({ "ftl": { "wear_leveling": "static" } }), "ftl.wear_leveling", "dynamic"),
     ] {
         let (found, text) = refused(changes);

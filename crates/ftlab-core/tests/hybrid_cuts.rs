@@ -111,6 +111,90 @@ fn copies_that_an_erase_has_left_alone_have_a_backup() {
     }
 }
 
+/// Requests from words such as `W 0 8`, `T 0 8` and `F`.
+fn said(text: &str) -> Vec<Request> {
+    let one = |words: &str| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let number = |at: usize| words.get(at).map_or(0, |word| word.parse().unwrap());
+        let op = match words[0] {
+            "W" => Op::Write,
+            "T" => Op::Trim,
+            "F" => Op::Flush,
+            other => panic!("{other}"),
+        };
+        request(0.0, op, number(1), number(2) as u32)
+    };
+    text.split(';').map(one).collect()
+}
+
+/// Short cases in which a mount found too few free blocks, took a block for what it was not, or brought back what had been
+/// trimmed, before each was mended.
+#[test]
+fn cases_that_were_lost_before_are_not() {
+    let backup = json!({ "cell": { "kind": "mlc" }, "lsb_backup": { "kind": "copy" } });
+    let trims = json!({ "power": { "trim": "flush" } });
+    let one = |dies: u64, blocks: u64, pages: u64| {
+        json!({ "geometry": { "channels": dies, "ways": 1, "blocks_per_plane": blocks, "pages_per_block": pages,
+            "page_bytes": 4096 }, "cell": { "kind": "slc" } })
+    };
+    let mut cases = 0;
+    for (drive, more, ftl, precondition, requests) in [
+        // An erased block that kept the number of its opening: backups of its earlier life.
+        (one(2, 5, 8), &backup, json!({ "kind": "mcsplit", "logical_pages": 16 }), "steady", "W 120 8"),
+        // A log block that was begun before a trimmed one was gone in all memories.
+        (
+            one(4, 6, 8),
+            &backup,
+            json!({ "kind": "mcsplit", "partial_row": "fill", "logical_pages": 64 }),
+            "fill",
+            "W 0 24; W 0 16; T 0 24; W 32 24",
+        ),
+        // A sequence of another memory than the log that is given up.
+        (
+            one(2, 7, 3),
+            &json!({ "host": { "arrival": "closed", "queue_depth": 2 } }),
+            json!({ "kind": "fast", "allocator": "dynamic", "logical_pages": 22 }),
+            "steady",
+            "W 0 8; W 32 8; T 8 16; W 96 48; T 48 24; T 8 24; T 40 8; W 112 8",
+        ),
+        // A page that was programmed just before its block was erased.
+        (
+            one(1, 7, 3),
+            &json!({ "buffer": { "kind": "clc", "bytes": 12288 } }),
+            json!({ "kind": "fast", "logical_pages": 12 }),
+            "fill",
+            "W 24 24; T 24 16; W 72 16; W 0 8; T 0 48; W 24 16; W 8 24; T 24 16",
+        ),
+        // What a merge passes over, with an older version in a log block that is shared.
+        (
+            one(1, 10, 3),
+            &trims,
+            json!({ "kind": "fast", "logical_pages": 3 }),
+            "none",
+            "W 8 16; W 8 16; T 8 16; W 0 24; F; T 16 8; W 8 16",
+        ),
+        (
+            one(2, 8, 5),
+            &trims,
+            json!({ "kind": "last", "sequential_bytes": 8192, "logical_pages": 10 }),
+            "fill",
+            "W 8 8; W 8 8; T 8 8; W 8 8; F; T 8 8; W 16 16; W 24 8; W 32 8; W 16 8; W 24 8; W 32 8",
+        ),
+    ] {
+        let keys = json!({ "ftl": ftl, "precondition": { "kind": precondition } });
+        let config = device(of_chosen(merged(merged(drive, more.clone()), keys)));
+        for at in [CutAt::Command, CutAt::Time] {
+            let options = CrashOptions { at, nested: 2, ..CrashOptions::default() };
+            let recording = recorded(&config, &said(requests), &options);
+            for one in examined(&recording, 0..recording.points()) {
+                assert!(one.cut.is_survived(), "{ftl}, {requests}: {one:?}");
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 300, "{cases}");
+}
+
 /// A small drive of four memories.
 fn drive(keys: &Value, cell: (&str, &str), (ways, area): (u32, &str), trim: &str) -> DeviceConfig {
     let mut drive = json!({
@@ -177,7 +261,7 @@ fn no_cut_loses_anything_below_any_layer() {
         "{cuts} cuts, {several} of them with several dies at work, {nested} in a mount; {backups} backups, {journalled} pages of journals"
     );
     assert!(
-        backups > 200 && journalled > 10 && several > 100 && nested > 500,
+        backups > 200 && journalled > 40 && several > 100 && nested > 500,
         "{backups} {journalled} {several} {nested}"
     );
 }
@@ -258,12 +342,12 @@ proptest! {
     }
 }
 
-/// What a flush has promised to be trimmed stays so, though its block is erased and older data stand elsewhere. The journal
-/// is compacted on the way.
+/// What a flush has promised to be trimmed stays so below every layer, though its block is erased and older data stand
+/// elsewhere. The journal is compacted on the way.
 #[test]
-fn a_flushed_trim_stays_below_layers_of_single_blocks() {
+fn a_flushed_trim_stays_below_every_layer() {
     let rounds = if is_long() { 40 } else { 2 };
-    for kind in ["block", "bast"] {
+    for kind in layers() {
         for (variant, keys) in block_mapped(kind).into_iter().enumerate() {
             let (mut snapshots, mut promised) = (0, 0);
             for round in 0..rounds {

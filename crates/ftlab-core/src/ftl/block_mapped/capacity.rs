@@ -1,6 +1,6 @@
 //! How many logical blocks, log blocks and free blocks a block-mapped drive has room for.
 
-use crate::config::{Atomic, DeviceConfig, DurableTrims, JournalShape, MAX_UNITS, Model, WearLevelingChoice};
+use crate::config::{Atomic, DeviceConfig, JournalShape, MAX_UNITS, Model, WearLevelingChoice};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::hybrid::scheme::{Layout, Shape};
 use crate::scheme::Choice;
@@ -77,15 +77,6 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let (g, f) = (&config.geometry, &config.ftl);
     let Some(layout) = layout(config) else { return Ok(()) };
     let memories = memories(config);
-    // A merge passes over what was trimmed. Of a page that a shared log has in an older version too, or of a block that is
-    // erased in one memory after the other, a mount would find that older version.
-    if config.power.trim == DurableTrims::Flush && (layout.shares_logs || layout.width > 1) {
-        let expected = format!(
-            "ftl.kind = {:?} shares log blocks or clusters memories: must be \"volatile\", or choose ftl.kind = \"page\", \"block\" or \"bast\"",
-            f.kind.kind().name()
-        );
-        return refuse("power.trim", "\"flush\"", expected);
-    }
     if layout.width == 0 || !memories.is_multiple_of(layout.width) {
         let expected = format!("must divide the {memories} memories (planes) of the drive");
         return refuse("ftl.cluster_memories", layout.width, expected);

@@ -391,6 +391,12 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
         Ok(done)
     }
 
+    fn settle_trims(&mut self, unit: ClusteredBlock) -> FlashResult<()> {
+        let settled = self.trims_before(unit)?;
+        self.since = self.flash.port.join(self.since, settled);
+        Ok(())
+    }
+
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
         let leaves_more = self.leaves_more(unit);
         let trims = self.trims_before(unit)?;
@@ -498,7 +504,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
         Ok(())
     }
 
-    /// `unit` is about to be erased: what it holds the last data of must be trimmed in flash as well. Returns when it is.
+    /// `unit` is about to be erased, or replaced: what it holds the last data of must be trimmed in flash as well. Returns when it is.
     fn trims_before(&mut self, unit: ClusteredBlock) -> FlashResult<P::Ticket> {
         let marks = |journal: &Journal<P::Ticket>| self.units.blocks(unit).any(|block| journal.marks(block));
         if self.journal.as_ref().is_some_and(|journal| marks(journal)) {

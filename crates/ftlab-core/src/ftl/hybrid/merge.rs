@@ -220,12 +220,20 @@ impl DataBlocks {
         store: &mut S,
         block: u32,
         logs: &[ClusteredBlock],
-        included: (Included<'_, '_>, S::Ticket),
+        (included, after): (Included<'_, '_>, S::Ticket),
     ) -> FlashResult<S::Ticket> {
         self.counts.full += 1;
+        let mut after = after;
+        if self.shape.layout.shares_logs {
+            for source in self.of(block).iter().chain(logs) {
+                store.settle_trims(*source)?;
+            }
+            let settled = store.ready();
+            after = store.join(after, settled);
+        }
         let cluster = self.cluster(block);
         let new = store.open(cluster, Purpose::Data)?;
-        let copied = self.copy_with(store, block, 0, new, included)?;
+        let copied = self.copy_with(store, block, 0, new, (included, after))?;
         self.replace(store, block, new, logs, copied)
     }
 

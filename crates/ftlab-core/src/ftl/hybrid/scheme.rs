@@ -158,6 +158,13 @@ pub trait Store: View {
     /// As `write`.
     fn mark(&mut self, place: Place) -> FlashResult<Self::Ticket>;
 
+    /// A merge of what is in `unit` begins, beside logs that may have older versions of it: what was trimmed there must be so
+    /// after a power cut, before a mount could take the copy for the whole.
+    ///
+    /// # Errors
+    /// As `write`.
+    fn settle_trims(&mut self, unit: ClusteredBlock) -> FlashResult<()>;
+
     /// Erase `unit`, of which nothing is live. It is free then.
     ///
     /// # Errors
