@@ -249,6 +249,18 @@ impl<P: FlashPort> Flash<P> {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         self.nand.check_read(page, cause)?;
+        self.read_held(page, sectors, cause, after)
+    }
+
+    /// [`read`](Self::read) a page that is known to hold something.
+    #[inline]
+    fn read_held(
+        &mut self,
+        page: PageAt,
+        sectors: u32,
+        cause: Cause,
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
         self.admit(Command::Read, cause)?;
         let submission = self.submission(Command::Read, cause, page, self.bus_bytes(sectors));
         Ok(self.port.submit(submission, after))

@@ -289,6 +289,18 @@ impl NandArray {
         page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] > UNREADABLE
     }
 
+    /// The first unit of `page`, and those that it holds, for a page that was programmed and can be read.
+    #[inline]
+    pub(super) fn held(&self, page: PageAt) -> Option<(Ppn, impl Iterator<Item = Option<Lpn>> + use<'_>)> {
+        if page.index >= self.next_page(page.block) {
+            return None;
+        }
+        let first = self.geometry.unit(page);
+        let spare = &self.spare[first.index()..][..self.geometry.slots_per_page as usize];
+        let units = spare.iter().map(|word| (*word > METADATA).then_some(Lpn(!*word)));
+        (*spare.first()? > UNREADABLE).then_some((first, units))
+    }
+
     /// Whether `page` was passed over: a later page of its block was programmed, and it was not.
     pub(crate) fn is_skipped(&self, page: PageAt) -> bool {
         self.spare[self.geometry.unit(page).index()] == UNWRITTEN

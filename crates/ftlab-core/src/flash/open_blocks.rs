@@ -45,6 +45,16 @@ impl<E: Copy> OpenBlocks<E> {
         (start != CLOSED).then(|| &mut self.entries[(start + page.index) as usize])
     }
 
+    /// The entry of a page, which is `fresh` if nothing was known of its block.
+    #[inline(always)]
+    pub(super) fn entry(&mut self, page: PageAt, fresh: E) -> &mut E {
+        let mut start = self.starts[page.block.index()];
+        if start == CLOSED {
+            start = self.begin(page.block, fresh);
+        }
+        &mut self.entries[(start + page.index) as usize]
+    }
+
     /// The entries of a block, each of them `fresh` if nothing was known of it.
     #[inline(always)]
     pub(super) fn open(&mut self, block: BlockId, fresh: E) -> &mut [E] {
@@ -57,13 +67,14 @@ impl<E: Copy> OpenBlocks<E> {
 
     #[cold]
     #[inline(never)]
-    fn begin(&mut self, block: BlockId, fresh: E) {
+    fn begin(&mut self, block: BlockId, fresh: E) -> u32 {
         let start = self.free.pop().unwrap_or_else(|| {
             self.entries.resize(self.entries.len() + self.pages_per_block, fresh);
             (self.entries.len() - self.pages_per_block) as u32
         });
         self.entries[start as usize..][..self.pages_per_block].fill(fresh);
         self.starts[block.index()] = start;
+        start
     }
 
     /// The block is full, or erased.

@@ -140,6 +140,8 @@ impl<T: Ticket> CleanCopies<T> {
 pub(super) struct PairGuard<T> {
     keys: CopyKeys,
     lines: WordLines,
+    /// The last page of a block.
+    last_page: u32,
     /// Pages of a backup block that take backups.
     usable: Vec<u32>,
     /// By lane.
@@ -200,6 +202,7 @@ impl<T: Ticket> PairGuard<T> {
         Some(Self {
             areas: areas.collect(),
             lines: WordLines::new(classes),
+            last_page: geometry.pages_per_block() - 1,
             open: OpenBlocks::new(geometry),
             cached: config.nvm.cooperates().then(|| CleanCopies::new(geometry, ready)),
             writer: Writer::Unknown,
@@ -230,6 +233,7 @@ impl<T: Ticket> PairGuard<T> {
             }),
             keys: self.keys,
             lines: self.lines,
+            last_page: self.last_page,
             usable: self.usable,
             areas: self.areas,
             writer: self.writer,
@@ -306,10 +310,8 @@ impl<T: Ticket> PairGuard<T> {
     /// `page` is programmed next.
     #[inline(always)]
     fn programmed(&mut self, page: PageAt, ready: T) {
-        let pages = self.open.open(page.block, Page::unknown(ready));
-        let (at, last) = (page.index as usize, pages.len() - 1);
-        pages[at].writer = self.writer;
-        if at == last {
+        self.open.entry(page, Page::unknown(ready)).writer = self.writer;
+        if page.index == self.last_page {
             self.open.close(page.block);
         }
     }
@@ -343,9 +345,6 @@ impl<T: Ticket> PairGuard<T> {
         (count, endangered)
     }
 }
-
-/// Pages of a word line but the last.
-const MOST_ENDANGERED: usize = 3;
 
 /// What a page needs before a program that endangers it.
 enum Need<T> {
@@ -486,6 +485,7 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// Back up what a program of `page` endangers and has to be kept. Returns from when on it may be programmed.
+    #[inline(never)]
     fn save_endangered(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(mut pairs) = self.pairs.take() else { return Ok(after) };
         let result = self.save_each(&mut pairs, page, units, after);
@@ -493,6 +493,7 @@ impl<P: FlashPort> Flash<P> {
         result
     }
 
+    #[inline]
     fn save_each(
         &mut self,
         pairs: &mut PairGuard<P::Ticket>,
@@ -500,12 +501,7 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let mut endangered = [0; MOST_ENDANGERED];
-        let pages = pairs.lines.endangered(page.index);
-        let most = pages.len();
-        for (to, index) in endangered.iter_mut().zip(pages) {
-            *to = *index;
-        }
+        let most = pairs.lines.endangered(page.index).len();
         let lane = self.lane_of(page.block) as usize;
         let left = pairs.usable.len() - pairs.areas[lane].used;
         // All backups of a word line fit, or a new block takes them: otherwise the second could erase the first.
@@ -513,28 +509,43 @@ impl<P: FlashPort> Flash<P> {
             self.next_backup_block(pairs, lane)?;
         }
         let mut after = after;
-        for index in &endangered[..most] {
-            let endangered = PageAt { index: u32::from(*index), ..page };
-            let need = self.need(pairs, endangered, lane, units);
-            let counts = &mut pairs.counts;
-            match need {
-                Need::Nothing => {}
-                Need::Own => counts.skipped_same_request += 1,
-                Need::Kept => counts.skipped_kept += 1,
-                Need::Wait(stale) => {
-                    counts.skipped_stale += 1;
-                    after = self.port.join(after, stale);
-                }
-                Need::Cached(copied) => {
-                    counts.skipped_cached += 1;
-                    after = self.port.join(after, copied);
-                    if let Some(cached) = &mut pairs.cached {
-                        cached.relies = true;
-                    }
-                }
-                // Of one lane: it ends before the program begins.
-                Need::Backup(units) => self.back_up(pairs, lane, endangered, units)?,
+        for at in 0..most {
+            let endangered = PageAt { index: pairs.lines.endangered(page.index)[at].into(), ..page };
+            after = self.save(pairs, endangered, lane, units, after)?;
+        }
+        Ok(after)
+    }
+
+    /// Back up `page`, which a program of `units` endangers, if it has to be kept.
+    // Not a part of the loop over what a program endangers, which is one page in most cases: all of `pairs` would be loaded before.
+    #[inline(never)]
+    fn save(
+        &mut self,
+        pairs: &mut PairGuard<P::Ticket>,
+        page: PageAt,
+        lane: usize,
+        units: &[Lpn],
+        after: P::Ticket,
+    ) -> FlashResult<P::Ticket> {
+        let need = self.need(pairs, page, lane, units);
+        let counts = &mut pairs.counts;
+        match need {
+            Need::Nothing => {}
+            Need::Own => counts.skipped_same_request += 1,
+            Need::Kept => counts.skipped_kept += 1,
+            Need::Wait(stale) => {
+                counts.skipped_stale += 1;
+                return Ok(self.port.join(after, stale));
             }
+            Need::Cached(copied) => {
+                counts.skipped_cached += 1;
+                if let Some(cached) = &mut pairs.cached {
+                    cached.relies = true;
+                }
+                return Ok(self.port.join(after, copied));
+            }
+            // Of one lane: it ends before the program begins.
+            Need::Backup(count) => self.back_up(pairs, lane, page, count)?,
         }
         Ok(after)
     }
@@ -561,13 +572,6 @@ impl<P: FlashPort> Flash<P> {
         }
     }
 
-    /// The units of a page that hold something.
-    fn units_of(&self, page: PageAt) -> impl Iterator<Item = (Ppn, Lpn)> + use<'_, P> {
-        let first = self.geometry().unit(page).0;
-        let units = (first..first + self.geometry().slots_per_page).map(Ppn);
-        units.filter_map(|ppn| Some((ppn, self.nand.lpn(ppn)?)))
-    }
-
     /// What `page`, whose backups go to those of `lane`, needs before it is endangered by a program of `units`.
     #[inline(always)]
     fn need(
@@ -577,16 +581,15 @@ impl<P: FlashPort> Flash<P> {
         lane: usize,
         units: &[Lpn],
     ) -> Need<P::Ticket> {
-        if !self.nand.is_written(page) {
-            return Need::Nothing;
-        }
+        let Some((first, units_there)) = self.nand.held(page) else { return Need::Nothing };
         let is_live = |ppn: Ppn, lpn: Lpn| match pairs.keys.invalidate_at {
             InvalidateAt::Commit => self.nand.is_valid(ppn) || pairs.uncommitted.contains(&ppn),
             InvalidateAt::Page => self.nand.is_valid(ppn) && !units.contains(&lpn),
         } || pairs.trimmed.contains(&ppn)
             || pairs.moved.contains(&ppn);
         let (mut units_held, mut live, mut are_cached) = (0, false, pairs.cached.is_some());
-        for (ppn, lpn) in self.units_of(page) {
+        for (ppn, lpn) in (first.0..).map(Ppn).zip(units_there) {
+            let Some(lpn) = lpn else { continue };
             units_held += 1;
             if is_live(ppn, lpn) {
                 live = true;
@@ -662,7 +665,8 @@ impl<P: FlashPort> Flash<P> {
             page.kept = area.round;
         }
         let sectors = count * self.geometry().sectors_per_unit;
-        let read = if pairs.keys.read { self.read(page, sectors, Cause::LsbBackup, ready)? } else { ready };
+        let read =
+            if pairs.keys.read { self.read_held(page, sectors, Cause::LsbBackup, ready)? } else { ready };
         self.enter(to, Role::Backup, pairs.keys.area == BackupArea::Slc, Cause::LsbBackup)?;
         self.admit(Command::Program, Cause::LsbBackup)?;
         self.nand.program_backup(to, page, Cause::LsbBackup)?;
