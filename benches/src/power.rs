@@ -59,7 +59,8 @@ pub(super) fn cuts(scale: &Scale) {
 
 /// The same overwrites of cells of two bits with and without a backup of what a program endangers.
 pub(super) fn backups(scale: &Scale) {
-    let requests = scale.requests / 10;
+    // Enough of them that the fill, which programs and backs up as well, is a small part: its commands are not counted.
+    let requests = scale.requests / 4;
     for (clock, timing) in [("without a clock", false), ("with a clock", true)] {
         let run = |kind: &str| {
             let device = load(

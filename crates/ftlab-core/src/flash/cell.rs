@@ -174,6 +174,19 @@ impl WordLines {
         let (start, at) = self.places[page as usize];
         &self.pages[start.into()..at.into()]
     }
+
+    /// How many these are.
+    #[inline]
+    pub fn count_endangered(&self, page: u32) -> u32 {
+        let (start, at) = self.places[page as usize];
+        u32::from(at - start)
+    }
+
+    /// The `index`-th of them.
+    #[inline]
+    pub fn nth_endangered(&self, page: u32, index: u32) -> u32 {
+        self.pages[self.places[page as usize].0 as usize + index as usize].into()
+    }
 }
 
 #[cfg(test)]

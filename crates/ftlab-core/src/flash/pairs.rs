@@ -279,7 +279,7 @@ impl<T: Ticket> PairGuard<T> {
     }
 
     /// The page at `ppn` is stale because of what was programmed last.
-    #[inline]
+    #[inline(always)]
     fn superseded(&mut self, geometry: &Geometry, ppn: Ppn) {
         let block = geometry.block_of(ppn);
         match self.writer {
@@ -434,11 +434,11 @@ impl<P: FlashPort> Flash<P> {
         if self.has_backup() { self.look_after(page, units, after) } else { Ok(after) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_after(&mut self, page: PageAt, units: &[Lpn], after: P::Ticket) -> FlashResult<P::Ticket> {
         let mut after = after;
         if let Some(pairs) = &self.pairs
-            && !pairs.lines.endangered(page.index).is_empty()
+            && pairs.lines.count_endangered(page.index) > 0
         {
             after = self.save_endangered(page, units, after)?;
         }
@@ -501,16 +501,16 @@ impl<P: FlashPort> Flash<P> {
         units: &[Lpn],
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
-        let most = pairs.lines.endangered(page.index).len();
+        let most = pairs.lines.count_endangered(page.index);
         let lane = self.lane_of(page.block) as usize;
         let left = pairs.usable.len() - pairs.areas[lane].used;
         // All backups of a word line fit, or a new block takes them: otherwise the second could erase the first.
-        if left < most && left < self.backups_needed(pairs, page, lane, units) {
+        if left < most as usize && left < self.backups_needed(pairs, page, lane, units) {
             self.next_backup_block(pairs, lane)?;
         }
         let mut after = after;
         for at in 0..most {
-            let endangered = PageAt { index: pairs.lines.endangered(page.index)[at].into(), ..page };
+            let endangered = PageAt { index: pairs.lines.nth_endangered(page.index, at), ..page };
             after = self.save(pairs, endangered, lane, units, after)?;
         }
         Ok(after)

@@ -158,8 +158,8 @@ pub trait Store: View {
     /// As `write`.
     fn mark(&mut self, place: Place) -> FlashResult<Self::Ticket>;
 
-    /// A merge of what is in `unit` begins, beside logs that may have older versions of it: what was trimmed there must be so
-    /// after a power cut, before a mount could take the copy for the whole.
+    /// A merge of what is in `unit` begins, beside logs that may have older versions of it. What was trimmed there is written
+    /// first. Otherwise a mount could take the copy for the whole and find an older version.
     ///
     /// # Errors
     /// As `write`.
