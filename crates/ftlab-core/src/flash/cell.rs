@@ -195,7 +195,12 @@ mod tests {
 
     fn partners(kind: CellKind, order: PageOrder, pages: u32) -> Vec<(u32, Vec<u16>)> {
         let lines = WordLines::new(&page_classes(kind, order, pages).unwrap());
-        let of = |page| (page, lines.endangered(page).to_vec());
+        let of = |page| {
+            let endangered = lines.endangered(page).to_vec();
+            let one_by_one = (0..lines.count_endangered(page)).map(|index| lines.nth_endangered(page, index));
+            assert!(endangered.iter().map(|index| u32::from(*index)).eq(one_by_one), "{kind:?}, {order:?}");
+            (page, endangered)
+        };
         (0..pages).map(of).filter(|(_, before)| !before.is_empty()).collect()
     }
 

@@ -58,11 +58,11 @@ impl<E: Copy> OpenBlocks<E> {
     /// The entries of a block, each of them `fresh` if nothing was known of it.
     #[inline(always)]
     pub(super) fn open(&mut self, block: BlockId, fresh: E) -> &mut [E] {
-        if !self.is_open(block) {
-            self.begin(block, fresh);
+        let mut start = self.starts[block.index()];
+        if start == CLOSED {
+            start = self.begin(block, fresh);
         }
-        let start = self.starts[block.index()] as usize;
-        &mut self.entries[start..start + self.pages_per_block]
+        &mut self.entries[start as usize..][..self.pages_per_block]
     }
 
     #[cold]
