@@ -265,8 +265,8 @@ impl<P: FlashPort> OnFlash<'_, P> {
         self.flash.port.join(after, self.erased.clusters[cluster as usize])
     }
 
-    /// Whether `unit`, which is erased, may have something that its next data block has not: what was trimmed. Or, where a
-    /// program may tear what came before, what will be.
+    /// Whether `unit`, which is erased, may have something that its next data block has not: what was trimmed. Or, where pages
+    /// share cells, what the power takes of that block or of others.
     fn leaves_more(&self, unit: ClusteredBlock) -> bool {
         if !P::LISTENS || self.units.shape.layout.width == 1 {
             return false;
@@ -275,7 +275,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
             let lpn = self.page_at(Place { unit, page });
             lpn.is_some_and(|lpn| self.units.lookup(lpn).is_none())
         };
-        self.flash.has_backup() || (0..self.units.shape.pages).any(is_trimmed)
+        self.flash.has_paired_pages() || (0..self.units.shape.pages).any(is_trimmed)
     }
 
     fn copy_for(&mut self, lpn: Lpn, to: Place, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
