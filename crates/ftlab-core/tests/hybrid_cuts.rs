@@ -181,7 +181,16 @@ fn cases_that_were_lost_before_are_not() {
             "fill",
             "W 8 8; W 8 8; T 8 8; W 8 8; F; T 8 8; W 16 16; W 24 8; W 32 8; W 16 8; W 24 8; W 32 8",
         ),
-        // Cells of two bits without backup: what a torn program has taken, a block that was not gone in all memories still had.
+        // A block was begun before another of its cluster was gone in all memories. The log that replaces that waits in one of them
+        // for the merge of another cluster.
+        (
+            merged(one(1, 3, 6), json!({ "geometry": { "ways": 2, "dies": 2 } })),
+            &json!({}),
+            json!({ "kind": "subgroup", "cluster_memories": 2, "log_blocks": 1, "logical_pages": 24 }),
+            "steady",
+            "W 8 24 46965; W 144 16 53852; W 0 192 54728; W 80 8 56134",
+        ),
+        // The same with cells of two bits and without backup, where a torn program takes earlier pages.
         (
             merged(
                 one(1, 4, 4),

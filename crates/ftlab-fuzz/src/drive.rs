@@ -1,6 +1,7 @@
 //! Random drives that validation accepts, as full as it allows.
 
 use ftlab_core::config::{AllocationOrder, DeviceConfig};
+use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::rng::Rng;
 use ftlab_core::schemes::axes;
 use serde_json::{Map, Value, json};
@@ -10,6 +11,9 @@ use crate::clock;
 /// Most physical mapping units of a drive: what is tried must be tried often. One in [`LARGE`] has up to the larger number.
 const MOST_UNITS: [u64; 2] = [1_500, 12_000];
 const LARGE: u64 = 16;
+
+/// One in so many drives maps blocks.
+const BLOCK_MAPPED: u64 = 3;
 
 /// Draws of a random generator.
 pub struct Dice(Rng);
@@ -36,16 +40,17 @@ impl Dice {
 /// The drive of case `seed`, which validation accepts. Most have the largest logical size that it accepts.
 pub fn random(seed: u64) -> DeviceConfig {
     let mut dice = Dice::new(seed, "drive");
+    let draw = if dice.once_in(BLOCK_MAPPED) { draw_block_mapped } else { draw_page_mapped };
     loop {
-        if let Some(config) = accepted(&mut dice) {
+        let value = draw(&mut dice);
+        if let Some(config) = accepted(&mut dice, value) {
             return clock::dressed(config, seed);
         }
     }
 }
 
-/// A draw; `None` when it is no drive.
-fn accepted(dice: &mut Dice) -> Option<DeviceConfig> {
-    let mut value = draw(dice);
+/// The drive of a draw; `None` when it is none.
+fn accepted(dice: &mut Dice, mut value: Value) -> Option<DeviceConfig> {
     let physical = physical_units(&value);
     if physical > MOST_UNITS[usize::from(dice.once_in(LARGE))] {
         return None;
@@ -78,20 +83,30 @@ fn physical_units(value: &Value) -> u64 {
         * (geometry("page_bytes") / geometry("mapping_unit_bytes"))
 }
 
-fn draw(dice: &mut Dice) -> Value {
+/// Cells, and how many bits they have.
+fn cell(dice: &mut Dice) -> (Value, u64) {
+    let (kind, order, bits) = dice.pick(&[
+        ("slc", "", 1),
+        ("slc", "", 1),
+        ("mlc", "adjacent", 2),
+        ("mlc", "tiles", 2),
+        ("mlc", "shadow", 2),
+        ("mlc", "shadow_pairs", 2),
+        ("tlc", "adjacent", 3),
+        ("tlc", "shadow", 3),
+        ("tlc", "tlc_pairs", 3),
+    ]);
+    let value =
+        if bits == 1 { json!({ "kind": kind }) } else { json!({ "kind": kind, "page_order": order }) };
+    (value, bits)
+}
+
+/// A drive that maps pages.
+fn draw_page_mapped(dice: &mut Dice) -> Value {
     let order = dice.pick(&AllocationOrder::all().iter().map(ToString::to_string).collect::<Vec<_>>());
     let slots = 1 << dice.pick(&[0, 0, 0, 1, 2, 4]);
     let unit = 512 << dice.below(4);
-    let cell = dice.pick(&[
-        ("slc", "adjacent"),
-        ("slc", "adjacent"),
-        ("mlc", "adjacent"),
-        ("mlc", "tiles"),
-        ("mlc", "shadow"),
-        ("mlc", "shadow_pairs"),
-        ("tlc", "shadow"),
-        ("tlc", "tlc_pairs"),
-    ]);
+    let (cell, bits) = cell(dice);
     let low = dice.pick(&[1, 1, 1, 2, 3]);
     let mut value = json!({
         "geometry": {
@@ -99,7 +114,7 @@ fn draw(dice: &mut Dice) -> Value {
             "blocks_per_plane": 3 + dice.below(30), "pages_per_block": dice.pick(&[1, 2, 3, 4, 6, 8, 16, 64]),
             "page_bytes": unit * slots, "mapping_unit_bytes": unit,
         },
-        "cell": { "kind": cell.0, "page_order": cell.1 },
+        "cell": cell,
         "timing": {
             "read_us": { "lsb": 20, "csb": 30, "msb": 45 }, "program_us": { "lsb": 100, "csb": 300, "msb": 700 },
             "erase_us": 1000, "bus_mb_per_s": 333, "copyback": dice.once_in(2), "independent_planes": dice.once_in(2),
@@ -112,7 +127,7 @@ fn draw(dice: &mut Dice) -> Value {
         "map_cache": {},
         "host": { "out_of_range": "wrap" },
     });
-    if cell.0 != "slc" && dice.once_in(2) {
+    if bits > 1 && dice.once_in(2) {
         value["lsb_backup"] = json!({
             "kind": "copy", "read": dice.once_in(2), "area": dice.pick(&["pairs", "pairs", "slc"]),
             "exempt_same_request": !dice.once_in(4),
@@ -124,12 +139,90 @@ fn draw(dice: &mut Dice) -> Value {
             value[axis.section][axis.key] = json!(dice.pick(&names));
         }
     }
-    // The laws and the witness follow collections.
     value["ftl"]["kind"] = json!("page");
     if dice.once_in(2) {
         value["map_cache"]["kind"] = json!("ideal");
     }
-    for (section, key, choices) in own_keys(dice) {
+    let keys = own_keys(dice);
+    put_own(dice, &mut value, keys);
+    let pages = value["geometry"]["pages_per_block"].as_u64().unwrap_or(1);
+    put_memories(dice, &mut value, unit * slots, pages);
+    if dice.once_in(3) {
+        value["power"] =
+            json!({ "atomic": dice.pick(&["unit", "request"]), "trim": dice.pick(&["volatile", "flush"]) });
+    }
+    value
+}
+
+/// A drive that maps blocks, with a few small ones for each memory: then merges and cuts meet in every few requests.
+fn draw_block_mapped(dice: &mut Dice) -> Value {
+    let order = dice.pick(&AllocationOrder::all().iter().map(ToString::to_string).collect::<Vec<_>>());
+    let (cell, bits) = cell(dice);
+    let (channels, ways, dies, planes) = dice.pick(&[
+        (1, 1, 1, 1),
+        (2, 1, 1, 1),
+        (1, 1, 1, 2),
+        (1, 3, 1, 1),
+        (4, 1, 1, 1),
+        (2, 2, 1, 1),
+        (2, 1, 1, 2),
+        (1, 1, 2, 2),
+    ]);
+    let memories: u64 = channels * ways * dies * planes;
+    let page_bytes = dice.pick(&[512, 1024, 4096]);
+    let mut pages: u64 = dice.pick(&[2, 3, 4, 5, 8]) * bits;
+    let mut blocks = 4 + dice.below(7);
+    let backup = bits > 1 && dice.once_in(2);
+    if backup {
+        (pages, blocks) = (4 * bits, blocks + 3);
+    }
+    let of_memories: Vec<u64> = (1..=memories).filter(|width| memories.is_multiple_of(*width)).collect();
+    let kinds: Vec<_> = FtlKind::ALL.iter().map(|kind| kind.name()).filter(|kind| *kind != "page").collect();
+    let mut value = json!({
+        "geometry": {
+            "channels": channels, "ways": ways, "dies": dies, "planes": planes, "blocks_per_plane": blocks,
+            "pages_per_block": pages, "page_bytes": page_bytes, "mapping_unit_bytes": page_bytes,
+        },
+        "cell": cell,
+        "timing": { "copyback": dice.once_in(2), "independent_planes": dice.once_in(3) },
+        "ftl": { "kind": dice.pick(&kinds), "allocation": order },
+        "map_cache": {},
+        "host": { "out_of_range": "wrap" },
+        "power": { "trim": dice.pick(&["volatile", "flush"]) },
+    });
+    if backup {
+        value["lsb_backup"] = json!({
+            "kind": "copy", "read": dice.once_in(2), "area": dice.pick(&["pairs", "pairs", "slc"]),
+            "exempt_same_request": !dice.once_in(4),
+        });
+    }
+    let bytes = [512, page_bytes, 2 * page_bytes].map(|bytes| json!(bytes)).to_vec();
+    put_own(
+        dice,
+        &mut value,
+        vec![
+            (
+                "ftl",
+                "log_blocks",
+                [1, 2, memories, 2 * memories, 3 * memories].map(|logs| json!(logs)).to_vec(),
+            ),
+            ("ftl", "allocator", vec![json!("dynamic")]),
+            ("ftl", "log_always", vec![json!(true)]),
+            ("ftl", "partial_row", vec![json!("fill")]),
+            ("ftl", "cluster_memories", of_memories.iter().map(|width| json!(width)).collect()),
+            ("ftl", "sequential_bytes", bytes),
+            ("ftl", "sequential_share", vec![json!(0.25), json!(0.5), json!(0.75)]),
+            ("ftl", "free_block", vec![json!("fifo"), json!("next_fit")]),
+            ("ftl", "wear_leveling", vec![json!("none"), json!("dynamic")]),
+        ],
+    );
+    put_memories(dice, &mut value, page_bytes, pages);
+    value
+}
+
+/// Put in most keys of a list that the chosen schemes have.
+fn put_own(dice: &mut Dice, value: &mut Value, keys: Vec<(&'static str, &'static str, Vec<Value>)>) {
+    for (section, key, choices) in keys {
         let object: &mut Map<String, Value> = value[section].as_object_mut().expect("sections are tables");
         let is_taken = axes().iter().filter(|axis| axis.section == section && axis.is_key(key)).any(|axis| {
             let chosen = object.get(axis.key).and_then(Value::as_str).unwrap_or(axis.schemes[0].name);
@@ -139,17 +232,10 @@ fn draw(dice: &mut Dice) -> Value {
             object.insert(key.into(), dice.pick(&choices));
         }
     }
-    put_memories(dice, &mut value, unit * slots);
-    if dice.once_in(3) {
-        let is_page = value["ftl"]["kind"].as_str().is_none_or(|kind| kind == "page");
-        let atomic = if is_page { dice.pick(&["unit", "request"]) } else { "unit" };
-        value["power"] = json!({ "atomic": atomic, "trim": dice.pick(&["volatile", "flush"]) });
-    }
-    value
 }
 
 /// A write buffer and a non-volatile cache, on some drives.
-fn put_memories(dice: &mut Dice, value: &mut Value, page_bytes: u64) {
+fn put_memories(dice: &mut Dice, value: &mut Value, page_bytes: u64, block_pages: u64) {
     let kinds = |section: &str, key: &str| -> Vec<&'static str> {
         let axes = axes();
         let axis = axes.iter().find(|axis| (axis.section, axis.key) == (section, key));
@@ -157,7 +243,7 @@ fn put_memories(dice: &mut Dice, value: &mut Value, page_bytes: u64) {
     };
     if dice.once_in(4) {
         let mut buffer = json!({
-            "kind": dice.pick(&kinds("buffer", "kind")), "bytes": page_bytes * dice.pick(&[1, 2, 3, 8, 20, 64]),
+            "kind": dice.pick(&kinds("buffer", "kind")), "bytes": page_bytes * dice.pick(&[1, 2, 3, 8, 20, 64, block_pages]),
             "write": dice.pick(&["back", "back", "through"]), "rate": dice.pick(&[json!("one"), json!("cave"), json!(3)]),
             "rate_unit": dice.pick(&["victims", "victims", "pages"]), "select": dice.pick(&["order", "distinct"]),
             "wait": dice.pick(&["event", "frame"]), "access_us": dice.below(3), "mb_per_s": dice.pick(&[0, 400]),
@@ -206,4 +292,28 @@ fn own_keys(dice: &mut Dice) -> Vec<(&'static str, &'static str, Vec<Value>)> {
         ("map_cache", "leaftl_compaction_writes", vec![json!(10), json!(1000)]),
         ("map_cache", "sparse_fraction", vec![json!(0.0), json!(0.1)]),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Whatever can be chosen is drawn: a drive that validation refuses would be missing without a word.
+    #[test]
+    fn every_scheme_is_drawn() {
+        let configs: Vec<Value> = (1..600).map(|seed| serde_json::to_value(random(seed)).unwrap()).collect();
+        let mut missing = Vec::new();
+        // All of them are drives.
+        for axis in axes().iter().filter(|axis| axis.key != "model") {
+            let chosen = |config: &Value| config[axis.section][axis.key].as_str().map(str::to_owned);
+            let drawn: BTreeSet<String> = configs.iter().filter_map(chosen).collect();
+            let names = axis.schemes.iter().map(|scheme| scheme.name);
+            missing.extend(
+                names.filter(|name| !drawn.contains(*name)).map(|name| (axis.section, axis.key, name)),
+            );
+        }
+        assert_eq!(missing, []);
+    }
 }

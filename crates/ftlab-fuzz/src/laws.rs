@@ -21,6 +21,7 @@ use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::{DeviceConfig, Stop};
 use ftlab_core::device::{RunError, simulate};
 use ftlab_core::flash::reservation_port::ReservationPort;
+use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::parts::{Part, Parts};
 use ftlab_core::metrics::summary::{HostSummary, Summary};
@@ -157,8 +158,14 @@ pub fn check(case: &Case<'_>) -> Result<Shown, String> {
         scaled(&case, &log).map_err(at("scaling"))?;
     }
     more::check(case.seed)?;
-    // A full drive copies for long when it goes on.
-    let points = if commands(summary) > 100 * case.requests.len() as u64 { 2 } else { 8 };
+    let is_block_mapped = case.config.ftl.kind.kind() != FtlKind::Page;
+    let points = match commands(summary) / case.requests.len() as u64 {
+        // What such a drive does follows from where in a merge it was.
+        ..=100 if is_block_mapped => 40,
+        ..=100 => 8,
+        // A full drive copies for long when it goes on.
+        _ => 2,
+    };
     let cuts = cuts::check(case.config, case.requests, case.seed, points).map_err(at("power cuts"))?;
     Ok(Shown { requests: summary.host.requests, commands: commands(summary), cuts, is_cut_short: false })
 }
@@ -513,6 +520,8 @@ fn compare(log: &Log, found: &Log, time: impl Fn(Time) -> Time) -> Result<(), St
 
 #[cfg(test)]
 mod tests {
+    use ftlab_core::flash::cell::CellKind;
+
     use super::*;
     use crate::{drive, workload};
 
@@ -535,9 +544,11 @@ mod tests {
     /// The laws are asked of what they are made for: of many runs each, with and without a past, a cache and a limit.
     #[test]
     fn cases_are_of_all_kinds() {
-        let cases: Vec<_> = (1..=300).map(drive::random).collect();
+        let cases: Vec<_> = (1..=450).map(drive::random).collect();
         let share = |is: &dyn Fn(&DeviceConfig) -> bool| cases.iter().filter(|config| is(config)).count();
         assert!(share(&|config| config.map_cache.kind.is_cache()) > 50);
+        assert!(share(&|config| config.ftl.kind.kind() != FtlKind::Page) > 75);
+        assert!(share(&|config| config.cell.kind.kind() == CellKind::Slc) > 50);
         assert!(share(&|config| config.precondition.layout().is_some()) > 100);
         assert!(share(&|config| config.precondition.aging().is_some()) > 50);
         assert!(share(&|config| config.host.depth().is_some()) > 150);

@@ -168,11 +168,6 @@ impl<P: FlashPort> Flash<P> {
         self.last_programs = last_programs(self.moves_between_lanes, &self.nand, &self.port);
     }
 
-    /// Whether pages share cells, so that a torn program may take what was written before.
-    pub(crate) fn has_paired_pages(&self) -> bool {
-        !self.one_class
-    }
-
     /// Call where work goes on for long, between two commands that may be the last.
     ///
     /// # Errors

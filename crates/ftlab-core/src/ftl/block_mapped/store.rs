@@ -177,12 +177,12 @@ impl View for Seen<'_> {
     }
 }
 
-/// When clustered blocks were erased in all memories; nothing elsewhere.
+/// When clustered blocks are erased in all memories; nothing elsewhere.
 #[derive(Debug, Clone)]
 pub(super) struct Erased<T> {
-    /// By unit.
+    /// By unit: from when on it may be programmed.
     units: Vec<T>,
-    /// By cluster: those that a mount could take for something else before.
+    /// By cluster: when all that was given up so far is erased.
     clusters: Vec<T>,
 }
 
@@ -223,9 +223,16 @@ impl<P: FlashPort> OnFlash<'_, P> {
     }
 
     /// Take a free unit of `cluster`.
+    ///
+    /// A clustered block is erased in each memory at a time of its own. This one is programmed when all that was given up before
+    /// is gone in all of them. A mount would find more units with data than the layer had, and might have no free one.
     fn take(&mut self, cluster: u32) -> FlashResult<ClusteredBlock> {
         let row = self.units.free[cluster as usize].take().ok_or_else(|| Self::full(cluster))?;
-        Ok(ClusteredBlock(cluster * self.units.shape.units_per_cluster + row))
+        let unit = ClusteredBlock(cluster * self.units.shape.units_per_cluster + row);
+        if let Some(from) = self.erased.units.get_mut(unit.0 as usize) {
+            *from = self.erased.clusters[cluster as usize];
+        }
+        Ok(unit)
     }
 
     /// Take a free unit beside `other`, which it will replace: to a mount it was opened when that was.
@@ -252,36 +259,19 @@ impl<P: FlashPort> OnFlash<'_, P> {
         Ok(())
     }
 
-    /// A program of a clustered block waits until that is erased in all memories: a mount would take what is left of its earlier
-    /// life for its own. It also waits until others of its cluster are gone in all of them that had what was trimmed. What is left
-    /// of that would look to a mount as if it were still to be copied, and there might be no free block for it.
+    /// From when on `unit` may be programmed by what begins with `after`.
     #[inline]
-    fn after_erases(&mut self, unit: ClusteredBlock, after: P::Ticket) -> P::Ticket {
-        if self.units.shape.layout.width == 1 {
-            return after;
+    fn when_erased(&mut self, unit: ClusteredBlock, after: P::Ticket) -> P::Ticket {
+        match self.erased.units.get(unit.0 as usize) {
+            Some(from) => self.flash.port.join(after, *from),
+            None => after,
         }
-        let cluster = self.units.rows.quotient(unit.0);
-        let after = self.flash.port.join(after, self.erased.units[unit.0 as usize]);
-        self.flash.port.join(after, self.erased.clusters[cluster as usize])
-    }
-
-    /// Whether `unit`, which is erased, may have something that its next data block has not: what was trimmed. Or, where pages
-    /// share cells, what the power takes of that block or of others.
-    fn leaves_more(&self, unit: ClusteredBlock) -> bool {
-        if !P::LISTENS || self.units.shape.layout.width == 1 {
-            return false;
-        }
-        let is_trimmed = |page| {
-            let lpn = self.page_at(Place { unit, page });
-            lpn.is_some_and(|lpn| self.units.lookup(lpn).is_none())
-        };
-        self.flash.has_paired_pages() || (0..self.units.shape.pages).any(is_trimmed)
     }
 
     fn copy_for(&mut self, lpn: Lpn, to: Place, cause: Cause, after: P::Ticket) -> FlashResult<P::Ticket> {
         let Some(from) = self.units.lookup(lpn) else { return Ok(after) };
         let (source, target) = (self.units.geometry.page_of(from), self.units.page(to));
-        let after = self.after_erases(to.unit, after);
+        let after = self.when_erased(to.unit, after);
         let geometry = &self.units.geometry;
         let is_inside = geometry.plane_of(source.block) == geometry.plane_of(target.block);
         let done = if self.units.copyback && is_inside {
@@ -362,7 +352,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             after = self.flash.read(page, missing, access.cause, after)?;
             self.units.read_modify_writes += 1;
         }
-        let after = self.after_erases(to.unit, after);
+        let after = self.when_erased(to.unit, after);
         let done = self.flash.program(page, &[lpn], access.cause, after)?;
         let new = self.units.geometry.unit(page);
         self.flash.store(new, access, 0, old);
@@ -385,7 +375,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     fn mark(&mut self, place: Place) -> FlashResult<P::Ticket> {
         let writer = self.flash.begin_copy();
         let page = self.units.page(place);
-        let after = self.after_erases(place.unit, self.since);
+        let after = self.when_erased(place.unit, self.since);
         let done = self.flash.program(page, &[], self.units.cause, after)?;
         self.flash.end_internal(writer);
         Ok(done)
@@ -398,7 +388,6 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
     }
 
     fn erase(&mut self, unit: ClusteredBlock, after: P::Ticket) -> FlashResult<P::Ticket> {
-        let leaves_more = self.leaves_more(unit);
         let trims = self.trims_before(unit)?;
         let mut start = self.flash.port.join(after, trims);
         for column in 0..self.units.shape.layout.width {
@@ -413,12 +402,8 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             done = self.flash.port.join(done, erased);
         }
         let (cluster, row) = (self.units.rows.quotient(unit.0), self.units.rows.remainder(unit.0));
-        if self.units.shape.layout.width > 1 {
-            self.erased.units[unit.0 as usize] = done;
-            if leaves_more {
-                let gone = &mut self.erased.clusters[cluster as usize];
-                *gone = self.flash.port.join(*gone, done);
-            }
+        if let Some(gone) = self.erased.clusters.get_mut(cluster as usize) {
+            *gone = self.flash.port.join(*gone, done);
         }
         let erases = self.flash.nand.erases(self.units.block(unit, 0));
         self.units.free[cluster as usize].give(row, erases);
