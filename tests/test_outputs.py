@@ -298,18 +298,21 @@ def test_killed_at_any_moment_one_whole_result_is_there(tmp_path: Path) -> None:
     assert start(0).wait(timeout=60) == 0
     span = time.monotonic() - began
     draw, last = random.Random(5), 0  # noqa: S311 - moments, no secrets
-    killed = 0
-    for seed in range(1, 201 if LONG else 3):
+    killed = seed = 0
+    while killed < (150 if LONG else 2):
+        seed += 1
+        began = time.monotonic()
         process = start(seed)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=draw.uniform(0, 1.1 * span))
+            # It takes as long as the machine lets it.
+            span = time.monotonic() - began
         killed += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=20)
         found = whole(out)
         assert found in {last, seed}
         last = found
-    assert killed > 0
     assert start(999).wait(timeout=60) == 0
     assert whole(out) == 999
     assert list(tmp_path.iterdir()) == [out]

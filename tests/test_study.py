@@ -719,13 +719,9 @@ def finished(out: Path) -> set[str]:
     return set(ftlab.Store(out, create=False).records()) if (out / "store.json").exists() else set()
 
 
-def test_a_kill_at_any_moment_loses_no_finished_run(tmp_path: Path) -> None:
-    count = 30 if LONG else 14
-    (tmp_path / "slow.toml").write_text(
-        SLOW.replace("to = 30", f"to = {count}").replace("60_000", "1_000_000" if LONG else "250_000")
-    )
-    out = tmp_path / "out"
-    arguments = [FTLAB, "study", "run", tmp_path / "slow.toml", "--out", out, "--jobs", "2"]
+def killed(spec: Path, out: Path, count: int) -> int:
+    """Run a study of so many runs, kill it again and again until it is complete, and say how often."""
+    arguments = [FTLAB, "study", "run", spec, "--out", out, "--jobs", "2"]
     seen: set[str] = set()
     kills = 0
     for attempt in range(40):
@@ -744,12 +740,25 @@ def test_a_kill_at_any_moment_loses_no_finished_run(tmp_path: Path) -> None:
         seen = now
         if len(seen) == count:
             break
-    assert kills >= (5 if LONG else 3)
-    done = command("study", "run", tmp_path / "slow.toml", "--out", out)
+    done = command("study", "run", spec, "--out", out)
     assert done.status == 0
     assert f"{count} runs, {count - len(seen)} executed now" in done.err
-    whole = ftlab.study(tmp_path / "slow.toml")
-    assert_frame_equal(ftlab.Store(out).frame(), whole)
+    return kills
+
+
+def test_a_kill_at_any_moment_loses_no_finished_run(tmp_path: Path) -> None:
+    count = 30 if LONG else 14
+    slow = tmp_path / "slow.toml"
+    slow.write_text(SLOW.replace("to = 30", f"to = {count}").replace("60_000", "1_000_000" if LONG else "250_000"))
+    whole = ftlab.study(slow)
+    kills = 0
+    # On a busy machine a study may be complete before anybody looks.
+    for again in range(5):
+        kills += killed(slow, tmp_path / f"out-{again}", count)
+        assert_frame_equal(ftlab.Store(tmp_path / f"out-{again}").frame(), whole)
+        if kills >= (5 if LONG else 3):
+            return
+    pytest.fail(f"only {kills} kills")
 
 
 COMPACTOR = """
