@@ -747,5 +747,5 @@ def test_a_fit_is_judged_by_mapping_locality_and_trims(tmp_path: Path) -> None:
     assert "fit the trace again" in ran.err, ran.err
     # Spans that are all the same are not called off for the width of their bin.
     assert "interarrival.coefficient_of_variation" not in off
-    with pytest.raises(ftlab_package.InputError, match="request 2, a read, has no sectors"):
+    with pytest.raises(ftlab_package.InputError, match="row 1: sectors = 0"):
         ftlab_package.fit({"op": ["w", "r"], "lba": [0, 0], "sectors": [8, 0]})

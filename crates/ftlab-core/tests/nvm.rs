@@ -127,6 +127,24 @@ proptest! {
         let events = checked(&config, &requests, &RunOptions { event_by_event: true, ..timed })?;
         prop_assert_eq!(&events.summary.flash, &outcome.summary.flash);
         prop_assert_eq!(&events.summary.latency_ns, &outcome.summary.latency_ns);
+        prop_assert_eq!(&events.summary.parallelism, &outcome.summary.parallelism);
+    }
+}
+
+/// Nobody waits for the frame into which the buffer is emptied at the end, and the drive is busy until it is written.
+#[test]
+fn a_drive_is_busy_until_its_last_frame_is_written() {
+    let memories = json!({
+        "buffer": { "kind": "lru", "bytes": 8192 },
+        "nvm": { "kind": "basic", "bytes": 16384, "write_us": 2.5 },
+    });
+    let config = device(merged(small(), memories));
+    for event_by_event in [false, true] {
+        let options = RunOptions { event_by_event, ..RunOptions::default() };
+        let outcome = run_with(&config, &[request(0.0, Op::Write, 0, 16)], &options).0;
+        let summary = serde_json::to_value(&outcome.summary).unwrap();
+        let told = (&summary["buffer"]["drain_ns"], &summary["parallelism"]["span_ns"]);
+        assert_eq!(told, (&json!(5000), &json!(5000)), "event by event: {event_by_event}");
     }
 }
 

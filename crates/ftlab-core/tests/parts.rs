@@ -178,6 +178,12 @@ fn planted_causes_are_named() {
     assert_eq!(parts_of(&buffered, &[page(0.0, Op::Write, 0)])[0], [("service_buffer", 7.0)]);
     // A write waits for the frame of another one, which is written out for it.
     assert_eq!(blamed(&buffered, &sparse(Op::Write, 20)), "wait_cache_flush");
+    // Somebody else's data move into a frame first, which is emptied before that.
+    let single = json!({ "buffer": { "kind": "lru", "bytes": 4096, "access_us": 7 } });
+    let others = [page(0.0, Op::Write, 0), page(10.0, Op::Write, 9), page(20.0, Op::Write, 9)];
+    let told = parts_of(&drive(single), &others);
+    assert_eq!(told[1], [("service_buffer", 7.0), ("wait_cache_flush", 210.0)]);
+    assert_eq!(told[2], [("service_buffer", 14.0), ("wait_cache_flush", 200.0)]);
     // A burst: reads wait for reads.
     let burst: Vec<Request> = (0..40).map(|at| page(0.0, Op::Read, at)).collect();
     assert_eq!(blamed(&drive(json!({})), &burst), "wait_read");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ftlab_config::{Problems, read_step, step_from_json};
 use ftlab_core::host::request::{Op, Request, SourceFactory, VecSource};
 use ftlab_stats::{StatsCollector, StatsOptions};
+use ftlab_trace::MAX_SECTORS;
 use ftlab_trace::transform::{STEPS, Step, transformed};
 use ftlab_workload::fit::{fit, to_toml};
 use pyo3::buffer::{Element, PyBuffer};
@@ -104,6 +105,19 @@ impl Source {
                     op[row]
                 )));
             };
+            // As in files.
+            let end = lba[row].checked_add(u64::from(sectors[row]));
+            if op != Op::Flush && sectors[row] == 0 {
+                return Err(errors::InputError::new_err(format!(
+                    "row {row}: sectors = 0, expected a size above 0: nothing can be read or written in 0 sectors"
+                )));
+            }
+            if op != Op::Flush && end.is_none_or(|end| end > MAX_SECTORS) {
+                return Err(errors::InputError::new_err(format!(
+                    "row {row}: lba = {}, expected a request that ends below sector 2^54",
+                    lba[row]
+                )));
+            }
             requests.push(Request {
                 arrival_ns: arrival_ns[row],
                 lba: lba[row],

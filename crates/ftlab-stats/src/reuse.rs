@@ -262,7 +262,8 @@ impl Reuse {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReuseStats {
     /// Share of the pages that were looked at: 1 is exact. Below 1, distances from 4096 pages on are those of a spatial
-    /// sample, and shorter ones those of all pages a quarter of the time. The curve is then off by about 0.01 at most.
+    /// sample, and shorter ones those of all pages a quarter of the time. The curve is then off by about 0.01 at most, unless
+    /// the accesses repeat themselves in step with those quarters.
     pub sample_rate: f64,
     /// Pages that were looked at in the end.
     pub sampled_pages: u64,

@@ -43,6 +43,7 @@ pub use input::{Compression, Input};
 pub use merge::{Merge, MergedTraces, Split};
 pub use open::{InLine, OpenOptions, TraceFile, open};
 pub use shared::{SharedTrace, TraceCache};
+pub use text::MAX_SECTORS;
 pub use volumes::VolumeLayout;
 pub use write::{TraceOutput, create, create_with};
 pub use writer::Extras;

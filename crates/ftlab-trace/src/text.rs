@@ -15,7 +15,7 @@ use crate::input::{BadRecords, Input, Stream};
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// Addresses end here, so that a byte offset always fits 64 bits.
-pub(crate) const MAX_SECTORS: u64 = 1 << 54;
+pub const MAX_SECTORS: u64 = 1 << 54;
 
 /// What is wrong with a line, before its place in the file is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,10 +169,33 @@ impl<'a> Cursor<'a> {
     fn scientific(&mut self, start: usize, scale: usize, expected: &'static str) -> Result<u64, Fault> {
         self.word();
         let text = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or("");
-        let scaled = text.parse::<f64>().map(|value| (value * POWERS[scale] as f64).round());
-        match scaled {
-            Ok(value) if (0.0..1.8e19).contains(&value) => Ok(value as u64),
-            _ => Err(Self::shape(start, expected)),
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, ""));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let is_plain =
+            [whole, fraction].iter().all(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+        let Some(exponent) = exponent.parse::<isize>().ok().filter(|_| is_plain) else {
+            return Err(Self::shape(start, expected));
+        };
+        let digits = format!("{whole}{fraction}");
+        let behind_zeros = digits.trim_start_matches('0');
+        // How many of these digits stand before the point in the end; none if it is further ahead.
+        let zeros = digits.len() - behind_zeros.len();
+        let before = match (whole.len() + scale).checked_add_signed(exponent) {
+            Some(before) => before.checked_sub(zeros),
+            None if exponent > 0 => Some(usize::MAX),
+            None => None,
+        };
+        let too_large = || Self::shape(start, format!("{expected}, below 2^64 nanoseconds"));
+        match before.filter(|_| !behind_zeros.is_empty()) {
+            None => Ok(0),
+            Some(before) if before > 20 => Err(too_large()),
+            Some(before) => {
+                let kept = &behind_zeros[..before.min(behind_zeros.len())];
+                let rounds_up = behind_zeros.as_bytes().get(before).is_some_and(|digit| *digit >= b'5');
+                let value =
+                    format!("0{kept:0<before$}").parse::<u128>().unwrap_or(u128::MAX) + u128::from(rounds_up);
+                u64::try_from(value).map_err(|_| too_large())
+            }
         }
     }
 
@@ -539,6 +562,15 @@ impl LineShape {
     }
 }
 
+/// The fields of a line of comma-separated values: a comma in quotes belongs to its field.
+pub(crate) fn fields_of(line: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    line.split(move |letter| {
+        is_quoted ^= letter == '"';
+        letter == ',' && !is_quoted
+    })
+}
+
 /// Whether lines, from the second on, begin with a number that runs up by one and a comma: the index of a table.
 pub(crate) fn begins_with_index(lines: &[u8]) -> bool {
     let counts = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
@@ -867,6 +899,16 @@ mod tests {
         assert_eq!(decimal("100000000000000000000000000000000", 0), None);
         assert_eq!(decimal("1e-6", 9), Some(1000));
         assert_eq!(decimal("1.25E+03", 6), Some(1_250_000_000));
+        assert_eq!(decimal("9.0071992547409931e6", 9), Some(9_007_199_254_740_993));
+        assert_eq!(decimal("1.234567890123456789e9", 9), Some(1_234_567_890_123_456_789));
+        assert_eq!(decimal("1.8446744073709551615e10", 9), Some(u64::MAX));
+        assert_eq!(decimal("1.8446744073709551616e10", 9), None);
+        assert_eq!(decimal("0.00012e2", 6), Some(12_000));
+        assert_eq!(decimal("4.9e-10", 9), Some(0));
+        assert_eq!(decimal("5e-10", 9), Some(1));
+        assert_eq!(decimal("9e-11", 9), Some(0));
+        assert_eq!(decimal("0e99", 9), Some(0));
+        assert_eq!(decimal("1000000000000000000000000e-20", 0), Some(10_000));
         for bad in ["", ".5", "-1", "1e", "1e99", "1e5x", "0x1", "1.5.2", "NaN"] {
             assert_eq!(decimal(bad, 6), None, "{bad}");
         }

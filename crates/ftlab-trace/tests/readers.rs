@@ -539,6 +539,30 @@ fn every_fault_names_line_column_text_and_expectation() {
     }
 }
 
+/// What programs that write tables and logs do, and what a reader may not stumble over.
+#[test]
+fn quotes_blanks_and_comments_change_nothing() {
+    let arrivals = |format: &str, text: &str| -> Vec<u64> {
+        read_text(format, text).unwrap().iter().map(|request| request.arrival_ns).collect()
+    };
+    // A comma in quotes is no more columns, and no index.
+    let table = "fua,arrival_ns,op,lba,sectors,note\n0,5,write,3,1,\"a,b\"\n1,6,write,7,1,x\n";
+    assert_eq!(arrivals("csv", table), [5, 6]);
+    assert_eq!(arrivals("csv", "arrival_ns,op,lba,sectors,\"a, b\"\n7,read,1,1,x\n"), [7]);
+    let header = "Timestamp,Response,IOType,LUN,Offset,Size \t\n1.5,,R,0,512,512\n";
+    assert_eq!(arrivals("systor17", header), [0]);
+    let log = "# of yesterday\n\nfio version 3 iolog\n0 a add\n3 a read 0 512\n";
+    assert_eq!(arrivals("fio_iolog", log), [3000]);
+    let folder = folder();
+    let opened = open(file(folder.path(), "log", log.as_bytes()), &OpenOptions::default()).unwrap();
+    assert_eq!(opened.format().name, "fio_iolog");
+    let columns = |names: &str, lines: &str| read_with(&format!("columns:{names}"), lines).unwrap();
+    assert_eq!(columns("arrival_ns,op,lba,sectors,...", "5,read,1,1 \n6,read,1,1,x \n").len(), 2);
+    // What is left out has no volume.
+    let taken = columns("arrival_ns,op,lba,sectors,volume,=D", "5,read,1,1,a,C\n6,read,1,1,b,D\n");
+    assert_eq!(taken.iter().map(|request| request.stream).collect::<Vec<_>>(), [0]);
+}
+
 #[test]
 fn headers_that_lack_or_repeat_a_column_are_refused() {
     for (header, expected) in [

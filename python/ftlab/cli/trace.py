@@ -257,7 +257,7 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
     """Write one file into FOLDER for each volume of FILE, called by its number.
 
     Requests keep their volume, so that `ftlab trace merge --keep-streams` makes the trace whole again, except for the
-    order of equal times.
+    order of equal times and of times that go back.
     """
     parts = conversion.split(reading.trace(file), folder, to, overwrite=force)
     tell_skipped(file, parts.skipped_records)

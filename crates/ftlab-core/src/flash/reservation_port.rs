@@ -161,6 +161,8 @@ pub struct ReservationPort {
     now: Time,
     /// When the last command that each lane was given ends.
     ends_at: Vec<Time>,
+    /// When the last of what goes on beside flash ends.
+    beside_ends_at: Time,
     /// Number of the command since which each lane has worked without a pause.
     rows: Vec<u64>,
     /// When each timer rings, and its number.
@@ -192,6 +194,7 @@ impl ReservationPort {
         Self {
             now: Time::ZERO,
             ends_at: vec![Time::ZERO; geometry.channels as usize],
+            beside_ends_at: Time::ZERO,
             rows: vec![0; geometry.channels as usize],
             timers: [(Time::NEVER, 0); TIMERS as usize],
             next_timer: 0,
@@ -204,6 +207,14 @@ impl ReservationPort {
             pages: Pages::new(config, geometry.channels as usize),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
         }
+    }
+
+    /// Something beside flash ends then.
+    #[inline]
+    fn beside(&mut self, end: Time) -> End {
+        self.numbers += 1;
+        self.beside_ends_at = self.beside_ends_at.max(end);
+        End::new(end, self.numbers)
     }
 
     /// The earliest of several ends is now, and concerns `watcher`; perhaps more requests end with the same command.
@@ -335,22 +346,19 @@ impl FlashPort for ReservationPort {
         if span == Time::ZERO {
             return after;
         }
-        self.numbers += 1;
-        End::new(after.at().max(self.now) + span, self.numbers)
+        self.beside(after.at().max(self.now) + span)
     }
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> End {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
         self.ledger.moved(memory, at);
-        self.numbers += 1;
-        End::new(at.1, self.numbers)
+        self.beside(at.1)
     }
 
     fn occupy(&mut self, memory: Memory, span: Time) -> End {
         let Some(at) = self.servers.occupy(memory, span, self.now) else { return self.ready() };
         self.ledger.moved(memory, at);
-        self.numbers += 1;
-        End::new(at.1, self.numbers)
+        self.beside(at.1)
     }
 
     fn begin_page(&mut self, command: Command, span: Time, request: u32) {
@@ -459,7 +467,7 @@ impl Clock for ReservationPort {
     }
 
     fn idle_from(&self) -> Time {
-        self.ends_at.iter().copied().fold(self.now, Time::max)
+        self.ends_at.iter().copied().fold(self.now.max(self.beside_ends_at), Time::max)
     }
 
     fn ledger(&mut self) -> &mut Ledger {

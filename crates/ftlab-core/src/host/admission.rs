@@ -18,7 +18,7 @@ pub struct AdmissionCounts {
     pub requests: u64,
     /// Requests wholly beyond the end.
     pub rejected: u64,
-    /// Requests cut off or wrapped.
+    /// Requests that reach beyond the end: wrapped, cut off or rejected.
     pub out_of_range: u64,
     /// Requests that were earlier than one before them.
     pub unsorted: u64,

@@ -124,7 +124,7 @@ pub struct HostSummary {
     pub unmapped_read_pages: u64,
     /// Of `write_pages`, those written in part, whose rest was read from flash first.
     pub read_modify_writes: u64,
-    /// Requests cut off or wrapped at the end of the drive.
+    /// Requests that reach beyond the end of the drive: wrapped, cut off, or rejected because nothing is left of them.
     pub out_of_range: u64,
     /// Requests that arrived before the one ahead of them (`host.unsorted_times = "clamp"`).
     pub unsorted: u64,

@@ -349,6 +349,7 @@ impl LineParser for Columns {
         }
         let LineFields { separator, fields, ops, open, units } = &self.layout;
         let mut request = Fields::of(*units);
+        let mut volume = None;
         // The place of a fault in what these columns do not have.
         let at = line.position();
         let mut extent = Extent { address_at: at, size_at: at };
@@ -365,7 +366,7 @@ impl LineParser for Columns {
                 }
                 Field::Volume => {
                     let at = line.position();
-                    request.stream = self.volumes.number(separator.field(line), at)?;
+                    volume = Some((separator.field(line), at));
                 }
                 Field::Of(Column::Arrival { scale }) => {
                     request.arrival_ns = line.decimal(*scale, "an arrival time")?;
@@ -405,9 +406,17 @@ impl LineParser for Columns {
                 }
             }
         }
-        if *open && !matches!(line.peek(), b'\r' | b'\n') {
+        let is_at_end = match separator {
+            Separator::Blanks => matches!(line.peek(), b'\r' | b'\n'),
+            Separator::Mark(_) => line.at_line_end(),
+        };
+        if *open && !is_at_end {
             separator.pass(line)?;
             line.skip_to_line_end();
+        }
+        // Only a line that is taken has one.
+        if let Some((name, at)) = volume {
+            request.stream = self.volumes.number(name, at)?;
         }
         if request.op == Op::Flush {
             request.size = 0;

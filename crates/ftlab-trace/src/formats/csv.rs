@@ -8,7 +8,7 @@ use super::columns::suggested;
 use crate::columns::{COLUMNS, Column, FLAG, Fields, UNITS, Units, columns_of, flag, op_of_name};
 use crate::format::{Format, Sample};
 use crate::input::Sink;
-use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, begins_with_index, shape_of};
+use crate::text::{Cursor, Extent, Fault, LineParser, TextReader, begins_with_index, fields_of, shape_of};
 use crate::writer::{Extras, LineWriter, TraceWriter};
 
 /// See [`Format::summary`].
@@ -61,7 +61,7 @@ impl Csv {
     fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
         let at = line.position();
         let text = String::from_utf8_lossy(line.skip_to_line_end());
-        let names = text.split(',').map(|name| name.trim().trim_matches('"'));
+        let names = fields_of(&text).map(|name| name.trim().trim_matches('"'));
         self.columns = columns_of(names).map_err(|expected| {
             let named = suggested(text.as_bytes());
             let other = format!(
@@ -124,7 +124,7 @@ impl LineParser for Csv {
         // R has no name for the names of rows, where pandas has an empty one.
         let counts = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
         let mut all = lines.split(|byte| *byte == b'\n').filter(counts);
-        let fields = |line: &[u8]| memchr::memchr_iter(b',', line).count();
+        let fields = |line: &[u8]| fields_of(&String::from_utf8_lossy(line)).count();
         if let (Some(header), Some(first)) = (all.next(), all.next()) {
             self.unnamed_index = fields(first) == fields(header) + 1 && begins_with_index(lines);
         }

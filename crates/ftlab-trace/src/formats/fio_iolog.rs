@@ -37,7 +37,11 @@ pub(crate) static FORMAT: Format = Format {
               152 /dev/nvme0n1 read 0 65536\n300 /dev/nvme0n1 sync 0 0\n420 /dev/nvme0n1 trim 1048576 4096\n\
               500 /dev/nvme0n1 close\n",
     head: "",
-    detect: |sample: &Sample<'_>| sample.bytes.starts_with(VERSION_2) || sample.bytes.starts_with(VERSION_3),
+    detect: |sample: &Sample<'_>| {
+        let is_said = |line: &[u8]| !line.is_empty() && !line.starts_with(b"#");
+        let lines = sample.lines.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        lines.clone().find(|line| is_said(line)).is_some_and(|line| [VERSION_2, VERSION_3].contains(&line))
+    },
     read: |input| Ok(Box::new(TextReader::new(input, Iolog::default()))),
     files_beside: None,
     write: Some(write),

@@ -15,7 +15,7 @@ pub(crate) static FORMAT: Format = Format {
     name: "oracle_general",
     summary: "libCacheSim oracleGeneral traces of caches (objects, block stores, CDNs); binary",
     columns: "24 bytes: time u32, object u64, bytes u32, next access i64; little-endian",
-    units: "time in seconds, counted from the first record; every record is a read, because the format has no \
+    units: "time in seconds, counted from the first request; every record is a read, because the format has no \
             operations; objects become addresses in the order of their first access, one behind the other, each in as \
             many whole 4 KiB as its size takes; an object that outgrows its place moves behind the last; records of 0 \
             bytes are left out; the next access is not used; no volumes",

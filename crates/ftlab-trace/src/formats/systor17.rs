@@ -50,7 +50,7 @@ struct Systor17 {
 impl LineParser for Systor17 {
     #[inline(always)]
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
-        if line.peek() == HEADER[0] && line.rest_of_line() == HEADER {
+        if line.peek() == HEADER[0] && line.rest_of_line().trim_ascii_end() == HEADER {
             line.skip_to_line_end();
             return Ok(None);
         }

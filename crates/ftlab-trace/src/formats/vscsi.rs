@@ -13,7 +13,7 @@ pub(crate) static FORMAT: Format = Format {
     columns: "version 1, 32 bytes: number u32, bytes u32, segments u32, command u16, version u16, lba u64, time u64; \
               version 2, 40 bytes: command u16, version u16, number u32, bytes u32, segments u32, lba u64, time u64, \
               response time u64; little-endian",
-    units: "time in microseconds, counted from the first record; lba of 512 bytes; the high byte of the version is 1 or \
+    units: "time in microseconds, counted from the first request; lba of 512 bytes; the high byte of the version is 1 or \
             2; SCSI reads and writes of 6 to 16 bytes are requests and SYNCHRONIZE CACHE is a flush; other commands \
             are left out, among them UNMAP and WRITE SAME, whose ranges are not in the trace; no volumes",
     cannot_say: "volumes; the ranges of trims (UNMAP, WRITE SAME); response times are in version 2 and not used",

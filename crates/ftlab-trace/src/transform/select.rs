@@ -45,7 +45,7 @@ struct Counted {
 #[derive(Clone)]
 struct SliceWindow {
     from_ns: u64,
-    to_ns: u64,
+    to_ns: Option<u64>,
 }
 
 impl Transform for Slice {
@@ -75,7 +75,7 @@ impl Transform for Slice {
             return staged(inner, Counted { skip, take, seen: 0 }, origin);
         }
         let from_ns = nanoseconds(self.from_us.unwrap_or(0.0));
-        staged(inner, SliceWindow { from_ns, to_ns: self.to_us.map_or(u64::MAX, nanoseconds) }, origin)
+        staged(inner, SliceWindow { from_ns, to_ns: self.to_us.map(nanoseconds) }, origin)
     }
 }
 
@@ -103,7 +103,9 @@ impl Stage for Counted {
 
 impl Stage for SliceWindow {
     fn apply(&mut self, batch: &mut Vec<Request>, from: usize) -> Result<(), Refusal> {
-        retain(batch, from, |request| (self.from_ns..self.to_ns).contains(&request.arrival_ns));
+        retain(batch, from, |request| {
+            self.from_ns <= request.arrival_ns && self.to_ns.is_none_or(|to| request.arrival_ns < to)
+        });
         Ok(())
     }
 

@@ -62,6 +62,8 @@ impl Step {
 struct Body {
     began: Time,
     ready: Time,
+    /// What ended when it became ready; of memory beside flash, what that had waited for.
+    before: Work,
     parts: Parts,
     /// When it was ready, its lane had something to do first: it had done so much by then. Of the causes that have a bit;
     /// those that were unknown had done nothing.
@@ -138,7 +140,7 @@ impl Explanations {
         }
         self.steps[node as usize] = Step { request: self.request, body, work };
         let body = &mut self.bodies[body as usize];
-        (body.began, body.ready, body.had_to_wait) = (now, now, false);
+        (body.began, body.ready, body.before, body.had_to_wait) = (now, now, Work::Buffer, false);
         body.parts.clear();
     }
 
@@ -147,6 +149,7 @@ impl Explanations {
         self.bodies.push(Body {
             began: Time::ZERO,
             ready: Time::ZERO,
+            before: Work::Buffer,
             parts: Parts::NONE,
             had_to_wait: false,
             known: 0,
@@ -186,8 +189,12 @@ impl Explanations {
         let began = self.bodies[step.body as usize].began;
         let mut parts = Parts::NONE;
         self.since(before, step.request, began, now, &mut parts);
+        let (ready, cause) = match self.bodies.get(before.body as usize) {
+            Some(body) if before.work == Work::Buffer => (body.ready, body.before),
+            _ => (now, before.work),
+        };
         let body = &mut self.bodies[step.body as usize];
-        body.ready = now;
+        (body.ready, body.before) = (if is_join { ready } else { now }, cause);
         body.parts.copy(&parts);
     }
 
@@ -196,6 +203,13 @@ impl Explanations {
     fn since(&self, last: Step, request: u64, began: Time, now: Time, parts: &mut Parts) {
         match self.bodies.get(last.body as usize) {
             Some(body) if last.request == request && body.began == began => parts.copy(&body.parts),
+            // Somebody else's data are moved only when what they wait for has ended.
+            Some(body) if last.work == Work::Buffer => {
+                let (waited, moved) = (now.since(began), now.since(body.ready));
+                parts.clear();
+                parts.add(Part::Buffer, waited.min(moved).0);
+                parts.add(body.before.behind(), (waited - waited.min(moved)).0);
+            }
             _ => {
                 parts.clear();
                 parts.add(last.work.behind(), now.since(began).0);
