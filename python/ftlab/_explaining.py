@@ -176,7 +176,7 @@ def explain(
     Args:
         log: The request log (``Result.requests``), or the file or directory that has it.
         slowest: How many of the slowest requests. Default: 20, or all if there are fewer.
-        percentile: Those at or above this percentile of latency: above 0 and below 100.
+        percentile: The slowest, from this percentile of latency on: above 0 and below 100. Of equal ones, the first.
         request: The one with this ``index``.
         op: Of the requests of this operation only: ``read``, ``write``, ``trim`` or ``flush``.
 

@@ -62,8 +62,9 @@ impl Step {
 struct Body {
     began: Time,
     ready: Time,
-    /// What ended when it became ready; of memory beside flash, what that had waited for.
+    /// What it waited for last that was not memory beside flash, and since when only such memory was at work.
     before: Work,
+    moving_since: Time,
     parts: Parts,
     /// When it was ready, its lane had something to do first: it had done so much by then. Of the causes that have a bit;
     /// those that were unknown had done nothing.
@@ -140,7 +141,8 @@ impl Explanations {
         }
         self.steps[node as usize] = Step { request: self.request, body, work };
         let body = &mut self.bodies[body as usize];
-        (body.began, body.ready, body.before, body.had_to_wait) = (now, now, Work::Buffer, false);
+        (body.began, body.ready, body.had_to_wait) = (now, now, false);
+        (body.before, body.moving_since) = (Work::Buffer, now);
         body.parts.clear();
     }
 
@@ -150,6 +152,7 @@ impl Explanations {
             began: Time::ZERO,
             ready: Time::ZERO,
             before: Work::Buffer,
+            moving_since: Time::ZERO,
             parts: Parts::NONE,
             had_to_wait: false,
             known: 0,
@@ -189,12 +192,12 @@ impl Explanations {
         let began = self.bodies[step.body as usize].began;
         let mut parts = Parts::NONE;
         self.since(before, step.request, began, now, &mut parts);
-        let (ready, cause) = match self.bodies.get(before.body as usize) {
-            Some(body) if before.work == Work::Buffer => (body.ready, body.before),
-            _ => (now, before.work),
+        let (cause, moving_since) = match self.bodies.get(before.body as usize) {
+            Some(body) if before.work == Work::Buffer => (body.before, body.moving_since),
+            _ => (before.work, now),
         };
         let body = &mut self.bodies[step.body as usize];
-        (body.ready, body.before) = (if is_join { ready } else { now }, cause);
+        (body.ready, body.before, body.moving_since) = (now, cause, moving_since);
         body.parts.copy(&parts);
     }
 
@@ -205,7 +208,7 @@ impl Explanations {
             Some(body) if last.request == request && body.began == began => parts.copy(&body.parts),
             // Somebody else's data are moved only when what they wait for has ended.
             Some(body) if last.work == Work::Buffer => {
-                let (waited, moved) = (now.since(began), now.since(body.ready));
+                let (waited, moved) = (now.since(began), now.since(body.moving_since));
                 parts.clear();
                 parts.add(Part::Buffer, waited.min(moved).0);
                 parts.add(body.before.behind(), (waited - waited.min(moved)).0);
