@@ -35,8 +35,9 @@ fn naive(step: &Step, requests: &[Request]) -> Option<Vec<Request>> {
             Some(after.take(take.unwrap_or(u64::MAX) as usize).copied().collect())
         }
         Step::Slice(step) => {
-            let (from, to) = (step.from_us.map_or(0, nanos), step.to_us.map_or(u64::MAX, nanos));
-            Some(requests.iter().filter(|r| r.arrival_ns >= from && r.arrival_ns < to).copied().collect())
+            let (from, to) = (step.from_us.map_or(0, nanos), step.to_us.map(nanos));
+            let is_before_end = |r: &Request| to.is_none_or(|to| r.arrival_ns < to);
+            Some(requests.iter().filter(|r| r.arrival_ns >= from && is_before_end(r)).copied().collect())
         }
         Step::Filter(step) => {
             let (from, to) =
@@ -453,6 +454,15 @@ fn a_slice_reads_no_further_than_it_must() {
     let found = read(transformed(Arc::new(Endless(asked.clone())), &steps).as_ref(), 0, 4096).unwrap();
     assert_eq!((found.len(), found[0].arrival_ns), (10, 5));
     assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 15);
+}
+
+#[test]
+fn a_slice_without_an_end_has_the_last_nanosecond() {
+    let requests = [at(0, 0), at(u64::MAX, 8)];
+    let slice = |from_us, to_us| [Step::Slice(Slice { from_us, to_us, ..Slice::default() })];
+    assert_eq!(lazy(&slice(Some(0.0), None), &requests, 10).unwrap(), requests);
+    assert_eq!(lazy(&slice(Some(1.0), None), &requests, 10).unwrap(), requests[1..]);
+    assert_eq!(lazy(&slice(None, Some(1.0)), &requests, 10).unwrap(), requests[..1]);
 }
 
 #[test]
