@@ -237,9 +237,7 @@ impl FtlVisitor for Record<'_> {
         }
         let history = nand.take_history();
         let (lanes, spans) = spans(config, geometry, &history, changes.as_deref(), &heard.commands);
-        let mut by_end: Vec<u32> = (0..history.len() as u32).collect();
-        by_end.sort_by_key(|index| spans[*index as usize].end);
-        let mut flushes = heard.flushes;
+        let (by_end, mut flushes) = (by_end(&spans), heard.flushes);
         flushes.sort_by_key(|(_, flush)| flush.end);
         let moments = match &heard.number {
             Some(number) => (0..=number.load(Ordering::Relaxed)).map(|number| 2 * number + 1).collect(),
@@ -330,6 +328,13 @@ fn spans(
     };
     let spans = (0..history.len()).map(|index| of_lane(index, &mut lanes)).collect();
     (lanes, spans)
+}
+
+/// The spans in the order in which they end. Apart from the visitor, or it would be compiled for each drive.
+fn by_end(spans: &[Span]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..spans.len() as u32).collect();
+    order.sort_by_key(|index| spans[*index as usize].end);
+    order
 }
 
 /// A moment between any two at which a change begins or ends, or what was noted does, and one after the last.

@@ -126,6 +126,16 @@ impl NandArray {
         (spare > METADATA).then_some(Lpn(!spare))
     }
 
+    /// In ascending order of what their spare areas name.
+    pub(crate) fn sort_by_lpn(&self, ppns: &mut [Ppn]) {
+        ppns.sort_unstable_by_key(|ppn| self.lpn(*ppn));
+    }
+
+    /// The emptiest block first; of equal ones, in the order that was given.
+    pub(crate) fn sort_by_next_page(&self, blocks: &mut [BlockId]) {
+        blocks.sort_by_key(|block| self.next_page(*block));
+    }
+
     /// How new the data of `ppn` are: first by when they were programmed for the first time, then by when they came
     /// here. Copies keep the first number. Both are 0 unless flash keeps its past.
     #[inline]

@@ -661,7 +661,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     fn on_finished(&mut self) {
         let mut finished = std::mem::take(&mut self.finished);
         self.drive.flash.port.finished(&mut finished);
-        finished.sort_unstable_by_key(|at| self.slots[*at as usize].index);
+        if finished.len() > 1 {
+            sort_by(&mut finished, &|slot| self.slots[slot as usize].index);
+        }
         for at in finished.drain(..) {
             let slot = &mut self.slots[at as usize];
             slot.pending -= 1;
@@ -728,4 +730,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let slots = self.slots.iter().zip(0..);
         slots.filter(|(slot, _)| slot.index == index).any(|(_, at)| !self.free_slots.contains(&at))
     }
+}
+
+/// Apart from the model, or it would be compiled for each drive.
+fn sort_by(slots: &mut [u32], index: &dyn Fn(u32) -> u64) {
+    slots.sort_unstable_by_key(|slot| index(*slot));
 }

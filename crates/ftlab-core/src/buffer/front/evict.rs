@@ -162,7 +162,7 @@ impl<T: Ticket> WriteBuffer<T> {
         }
         self.counts.pages_evicted += u64::from(dirty);
         if frames.len() > 1 {
-            frames.sort_unstable_by_key(|frame| self.frames.page(*frame).lpn.0);
+            self.frames.sort_by_page(frames);
         }
         self.group = self.group.wrapping_sub(1);
         let id = self.group;

@@ -114,6 +114,11 @@ impl<T: Ticket> Frames<T> {
         self.lpns.len() as u32
     }
 
+    /// In ascending order of their pages.
+    pub(crate) fn sort_by_page(&self, frames: &mut [FrameId]) {
+        frames.sort_unstable_by_key(|frame| self.page(*frame).lpn.0);
+    }
+
     pub(crate) fn dirty_frames(&self) -> u32 {
         self.dirty_frames
     }

@@ -251,9 +251,7 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
     }
 
     fn found<S: Store>(&mut self, store: &mut S, units: &[Found]) -> FlashResult<()> {
-        // By block, then in the order of opening: the sort is stable.
-        let mut units: Vec<&Found> = units.iter().filter(|found| found.block.is_some()).collect();
-        units.sort_by_key(|found| found.block);
+        let units = by_block(units);
         for of_block in units.chunk_by(|one, other| one.block == other.block) {
             let Some(block) = of_block[0].block else { continue };
             for found in of_block {
@@ -308,4 +306,11 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
     fn table_bytes(&self) -> u64 {
         self.data.table_bytes() + self.logs.table_bytes()
     }
+}
+
+/// By block, then in the order of opening: the sort is stable. Apart from the layer, or it would be compiled for each drive.
+fn by_block(units: &[Found]) -> Vec<&Found> {
+    let mut units: Vec<&Found> = units.iter().filter(|found| found.block.is_some()).collect();
+    units.sort_by_key(|found| found.block);
+    units
 }

@@ -139,7 +139,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             && !holds_translation(&flash.nand, victim)
             && self.table.wishes().is_some_and(PlacementWishes::wants_sorted_copies);
         if sorted {
-            survivors.sort_unstable_by_key(|ppn| flash.nand.lpn(*ppn));
+            flash.nand.sort_by_lpn(&mut survivors);
         }
         let gathers = CACHED && self.gathering.is_on() && cause == Cause::Gc && slot != self.map_slot();
         let mut rest = survivors.as_slice();

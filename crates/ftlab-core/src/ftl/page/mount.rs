@@ -173,14 +173,12 @@ impl<
             let (home, backup) = (self.geometry.page_at(*home), self.geometry.page_at(*backup));
             needed.push(Saved { home, backup, units: self.needed_of(&flash.nand, backup, stale) });
         }
-        // Of several versions of a unit, the newest.
         let mut newest: Vec<(Lpn, u32, Ppn)> = needed
             .iter()
             .flat_map(|saved| &saved.units)
             .map(|(backup, lpn)| (*lpn, flash.nand.age(*backup).0, *backup))
             .collect();
-        newest.sort_unstable_by_key(|(lpn, age, _)| (*lpn, std::cmp::Reverse(*age)));
-        newest.dedup_by_key(|(lpn, ..)| *lpn);
+        keep_newest(&mut newest);
         for saved in &mut needed {
             saved.units.retain(|(backup, _)| newest.iter().any(|newest| newest.2 == *backup));
         }
@@ -354,7 +352,7 @@ impl<
             }
         }
         // The emptiest takes copies: what the power left of a victim may fit nowhere else.
-        filling.sort_by_key(|block| flash.nand.next_page(*block));
+        flash.nand.sort_by_next_page(&mut filling);
         let mut extra = Vec::new();
         for block in filling {
             let is_free = |slot: &OpenSlot| self.blocks.opened(plane, *slot).is_none();
@@ -387,4 +385,10 @@ impl<
         self.placement.found(&flash.nand, plane, open, free);
         Ok(())
     }
+}
+
+/// Of several versions of a unit, the newest. Apart from the layer, or it would be compiled for each drive.
+fn keep_newest(units: &mut Vec<(Lpn, u32, Ppn)>) {
+    units.sort_unstable_by_key(|(lpn, age, _)| (*lpn, std::cmp::Reverse(*age)));
+    units.dedup_by_key(|(lpn, ..)| *lpn);
 }

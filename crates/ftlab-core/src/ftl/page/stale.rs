@@ -90,7 +90,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 *newest = nand.age(*ppn).0.max(*newest);
             }
         }
-        grouped.sort_unstable_by_key(|(key, ..)| Reverse(*key));
+        newest_first(&mut grouped);
         for group in grouped.chunk_by(|one, other| one.0 == other.0) {
             let key = group[0].0;
             let mark = nand.group_of(group[0].2).unwrap_or_default();
@@ -174,4 +174,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash.end_internal(writer);
         Ok(())
     }
+}
+
+/// Apart from the layer, or it would be compiled for each drive.
+fn newest_first(grouped: &mut [(u32, Lpn, Ppn)]) {
+    grouped.sort_unstable_by_key(|(key, ..)| Reverse(*key));
 }

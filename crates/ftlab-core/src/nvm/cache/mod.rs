@@ -443,7 +443,7 @@ impl<T: Ticket> Nvm<T> {
         if frames.iter().all(|frame| !self.is_dirty(*frame)) {
             return Ok(flash.port.ready());
         }
-        frames.sort_unstable_by_key(|frame| self.frames.page(*frame).lpn.0);
+        self.frames.sort_by_page(frames);
         let mut after = flash.port.ready();
         let (mut parts, mut versions) =
             (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
