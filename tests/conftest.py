@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,25 @@ LONGEST = (
 )
 
 
+LONG = "FTLAB_LONG" in os.environ
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: takes long, and runs in `make test-long` only")
+    config.addinivalue_line("markers", "sampled(n): each n-th of its cases in `make test`, all in `make test-long`")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    if LONG:
+        return
+    seen: Counter[str] = Counter()
+    for item in items:
+        sampled = item.get_closest_marker("sampled")
+        name = f"{item.path}::{getattr(item, 'originalname', item.name)}"
+        if item.get_closest_marker("long") or (sampled and seen[name] % sampled.args[0]):
+            item.add_marker(pytest.mark.skip(reason="make test-long"))
+        seen[name] += 1
 
 
 @dataclass
@@ -114,7 +132,7 @@ def interruptible() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
     """Give a browser, light if nothing else is asked for, to the long tests."""
-    if "FTLAB_LONG" not in os.environ:
+    if not LONG:
         pytest.skip("opens a browser: part of the long tests")
     pytest.importorskip("PyQt6.QtWebEngineCore", reason="no browser is installed: `make looks` installs one")
     browser = Browser(getattr(request, "param", "light"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -34,7 +33,6 @@ from ftlab.papers.characterization import SIX
 if TYPE_CHECKING:
     from ftlab.characterize.flow import Characterization
 
-LONG = pytest.mark.skipif("FTLAB_LONG" not in os.environ, reason="a long test: set FTLAB_LONG")
 # Seeds of development are below 1,000.
 FIRST_SEED, SEEDS = 5000, 60
 SIX_BY_TWO = """
@@ -60,6 +58,7 @@ def points(values: list[float], half: float = 0.5) -> list[Interval]:
     return [Interval.around(value, half) for value in values]
 
 
+@pytest.mark.long
 def test_locations_hold_the_mean_and_forget_outliers() -> None:
     random = np.random.default_rng(1)
     missed = 0
@@ -202,11 +201,13 @@ def _wrong(drawn: Drawn, found: Characterization) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_of_a_drawn_bus_that_takes_no_time_nothing_wrong_is_found() -> None:
     drawn = draw(FIRST_SEED - 1)
     assert _wrong(drawn, Flow(drawn.target()).run()) == []
 
 
+@pytest.mark.long
 def test_a_drawn_drive_is_judged_and_modelled() -> None:
     """A drive of an unseen seed: nothing that is found is wrong, and the model runs."""
     drawn = draw(FIRST_SEED - 4)
@@ -267,7 +268,7 @@ def test_the_command_writes_what_a_flow_finds(tmp_path: Path) -> None:
     assert (report / "report.md").read_text() == page(again, truths(Device.load(drive)))
 
 
-@LONG
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [0.01, 0.05])
 def test_the_six_of_the_paper_under_noise(sigma: float) -> None:
     """100 seeds: sizes and policy right in 99, times within their bounds in 95, hiding right or unknown."""
@@ -290,7 +291,7 @@ def test_the_six_of_the_paper_under_noise(sigma: float) -> None:
     assert missed <= 15, (missed, right)
 
 
-@LONG
+@pytest.mark.long
 def test_drives_drawn_by_seed() -> None:
     """Sizes right in 95 % of what is found, intervals that miss the truth in at most 3 %, 70 % found."""
     counts = {"right": 0, "wrong": 0, "silent": 0}
@@ -382,6 +383,7 @@ def test_reads_of_units_are_told_from_reads_of_a_memory() -> None:
     assert sum(has_units(waits, 13_000) for waits in memories) <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changes",
     [("geometry.channels=1", "geometry.ways=1"), ("buffer.kind=lru", "buffer.bytes=209715200")],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import shutil
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-LONG = pytest.mark.skipif("FTLAB_LONG" not in os.environ, reason="a long test: set FTLAB_LONG")
 RECIPE = Recipe(
     parameter="page_bytes",
     warm_up="fill",
@@ -462,7 +460,7 @@ def test_what_was_not_asked_for_rightly_is_refused(
     assert said in capsys.readouterr().err
 
 
-@LONG
+@pytest.mark.long
 def test_a_real_search_finds_a_scenario_that_holds_on_drives_it_never_saw(tmp_path: Path) -> None:
     settings = Settings("host_overhead_ns", seed=6, train=4, confirm=4, candidates=300, rounds=4)
     winner = Search(settings, tmp_path).run()

@@ -51,6 +51,7 @@ def _documents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "report").iterdir()}
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_report_to_the_byte(measured: Path, tmp_path: Path) -> None:
     (tmp_path / "drive.toml").write_text(DEVICE)
     ftlab("characterize", tmp_path / "drive.toml", *ASKED, "--report", tmp_path / "report")

@@ -232,6 +232,7 @@ def test_the_model_of_a_mapping_cache_runs_at_its_own_size() -> None:
     assert (ran.status, ran.err) == (0, "")
 
 
+@pytest.mark.long
 def test_every_device_preset_runs() -> None:
     for device in inside("devices", "--json").json:
         described = inside("devices", device["name"], "--json").json["device"]
@@ -256,6 +257,7 @@ def test_every_device_preset_runs() -> None:
             assert ran.json["verify"]["mismatches"] == 0
 
 
+@pytest.mark.long
 def test_every_workload_preset_runs() -> None:
     for workload in inside("workloads", "--json").json:
         # Stand-ins have the address range of what they stand for, as recordings do.
@@ -266,6 +268,7 @@ def test_every_workload_preset_runs() -> None:
         assert ("stand_in" in ran.json) == (workload["stand_in"] is not None)
 
 
+@pytest.mark.long
 def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     options = ("--workload", "like-financial", "--requests", "200", "--set", "host.out_of_range=wrap")
     ran = run_small(*options)
@@ -289,6 +292,7 @@ def test_stand_ins_say_so_and_give_way_to_recordings(tmp_path: Path) -> None:
     assert run_small("--workload", "like-pc", "--trace-dir", tmp_path, "--requests", "9", "--json").status == 2
 
 
+@pytest.mark.long
 def test_recordings_and_what_commands_in_stand_ins_make_of_them_run(tmp_path: Path) -> None:
     (tmp_path / "Client_128_GB_Master_Trace.txt").write_bytes(
         b" Write 64 8\r\n Trims 64 16\r\n Flush\r\n Write 8 24\r\n"

@@ -145,6 +145,7 @@ def prepared(folder: Path, seed: int) -> Path:
     return place
 
 
+@pytest.mark.long
 def test_damaged_files_are_told_in_a_sentence(tmp_path: Path) -> None:
     places = {seed: prepared(tmp_path, seed) for seed in range(FIRST, FIRST + FILES)}
     statuses = hold([(file_case(seed, place), place) for seed, place in places.items()], tmp_path)

@@ -120,7 +120,11 @@ def test_pages_are_of_one_kind() -> None:
         assert page.name.startswith("add-a-") or len(page.read_text().splitlines()) <= 150, page.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=() if page.parent == ROOT else pytest.mark.long) for page in PAGES],
+    ids=lambda page: page.name,
+)
 def test_files_and_programs_in_the_pages_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```(toml|python)\n(.*?)```", page.read_text(), re.DOTALL)
@@ -154,12 +158,14 @@ def test_public_names_are_documented() -> None:
                 assert value.__doc__, f"{name}.{member}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(program), run_name="__main__")
     assert capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_tables_of_the_choice_of_a_cache_can_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     program = runpy.run_path(str(ROOT / "docs" / "choose_map_cache.py"))
     # As few runs as tell the two tables from others.

@@ -160,6 +160,7 @@ def test_an_addition_is_one_file_and_a_line_at_most(name: str) -> None:
     shutil.rmtree(copy)
 
 
+@pytest.mark.long
 def test_all_additions_together_build(tmp_path: Path) -> None:
     assert ADDITIONS
     copy = _copy("all")

@@ -461,6 +461,7 @@ def crowded(kind: str, **options: Any) -> Figure:
             return getattr(figures, kind)(table, x=latency, color="scheme", **options)  # type: ignore[no-any-return]  # stubs are narrower
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", ["column", "page", "slide"])
 @pytest.mark.parametrize("full", [False, True], ids=["facets", "crowded"])
@@ -482,6 +483,7 @@ def test_nothing_is_cut_and_nothing_overlaps(
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes) if one.width and other.width)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS if "FTLAB_LONG" in os.environ else ["heatmap", "cdf"])
 def test_the_same_figure_is_the_same_bytes(
     kind: str, frame: pl.DataFrame, requests: pl.DataFrame, tmp_path: Path

@@ -24,6 +24,7 @@ DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=256", "p
 pytestmark = pytest.mark.usefixtures("interruptible")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_command_line_prints_what_was_measured(number: signal.Signals) -> None:
     sets = ["--set", "geometry.blocks_per_plane=256", "--set", "precondition.kind=fill"]

@@ -45,6 +45,7 @@ def test_what_needs_more_is_refused_at_once(tmp_path: Path, mib: int, arguments:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_what_fits_runs() -> None:
     ran = limited(1200, FTLAB, "run", "tlc-256g", "--workload", "uniform", "--requests", "10", "--no-timing")
     assert ran.returncode == 0, ran.stderr

@@ -91,6 +91,7 @@ def odd(home: Path, *arguments: str, status: int = 0) -> str:
     return os.fsdecode(done.stdout + done.stderr)
 
 
+@pytest.mark.long
 def test_names_need_not_be_text(tmp_path: Path) -> None:
     home = tmp_path / ODD
     home.mkdir()
@@ -151,6 +152,7 @@ FILES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "command",
     [
@@ -196,6 +198,7 @@ def test_messages_are_short(tmp_path: Path, command: list[str]) -> None:
     assert len(ran.err.encode()) < 2048
 
 
+@pytest.mark.long
 def test_of_many_keys_the_nearest_are_named(tmp_path: Path) -> None:
     ran = inside(*GENERATED, "--set", "workload.io_jobs=32", cwd=tmp_path)
     assert "--set workload.io_jobs=32: unknown key: most like it of" in ran.err

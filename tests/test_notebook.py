@@ -46,6 +46,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return notebook
 
 
+@pytest.mark.long
 def test_the_notebook_shows_what_it_computes(executed: Any) -> None:
     kept = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(kept)
@@ -54,6 +55,7 @@ def test_the_notebook_shows_what_it_computes(executed: Any) -> None:
         assert found["text/plain"] == shows["text/plain"]
 
 
+@pytest.mark.long
 def test_the_notebook_goes_from_study_to_figure(executed: Any) -> None:
     outputs = shown(executed)
     assert sum("image/png" in output for output in outputs) == 5

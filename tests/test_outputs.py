@@ -285,6 +285,7 @@ def whole(folder: Path) -> int:
     return int(seed)
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_one_whole_result_is_there(tmp_path: Path) -> None:
     out = tmp_path / "out"
     base = [FTLAB, "run", "ideal-page", *SMALL, "--workload", "uniform", "--requests", "3000", "--requests-log"]
@@ -324,6 +325,7 @@ def small_result() -> Callable[[], package.Result]:
     return lambda: package.run(device, package.Workload.load("uniform", "requests=200"), series=100)
 
 
+@pytest.mark.sampled(2)
 def test_in_python_as_on_the_command_line(tmp_path: Path, small_result: Callable[[], package.Result]) -> None:
     result = small_result()
     (tmp_path / "mine").mkdir()

@@ -93,7 +93,11 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Done]:
     return functools.cache(lambda name: run_paper(PAPERS[name], home, "test"))
 
 
-@pytest.fixture(params=PAPERS)
+# Those whose smallest size takes longest.
+LARGE = ("characterization", "mapping-cache", "channel-aware-buffer")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.long if name in LARGE else ()) for name in PAPERS])
 def done(request: pytest.FixtureRequest, run_of: Callable[[str], Done]) -> Done:
     return run_of(request.param)
 
@@ -122,7 +126,7 @@ def test_every_paper_judges_its_claims_and_writes_a_report(done: Done) -> None:
     assert page.count("data:image/svg+xml") == len(stems)
 
 
-@pytest.mark.parametrize("name", list(PAPERS) if LONG else ["reference", "write-amplification"])
+@pytest.mark.parametrize("name", list(PAPERS) if LONG else ["reference"])
 def test_running_again_runs_nothing_and_says_the_same(run_of: Callable[[str], Done], name: str) -> None:
     done = run_of(name)
     before = {path.name: path.read_bytes() for path in (done.folder / "figures").iterdir()}
@@ -464,7 +468,7 @@ def test_bad_usage_is_told() -> None:
     assert inside("papers", "--quick").status == 2
 
 
-@pytest.mark.skipif(not LONG, reason="make test-long")
+@pytest.mark.long
 @pytest.mark.parametrize("name", PAPERS)
 def test_quick_runs(name: str, tmp_path: Path) -> None:
     ran = ftlab("papers", name, "--quick", "--json", "--out", tmp_path, timeout=300)

@@ -271,7 +271,7 @@ def test_the_program_behind_it_makes_such_recordings(tmp_path: Path) -> None:
 
 
 @recordable
-@pytest.mark.skipif(not LONG, reason="make test-long")
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("initdb") is None, reason="PostgreSQL is not installed")
 def test_postgresql(tmp_path: Path) -> None:
     binaries = Path(shutil.which("initdb") or "").resolve().parent

@@ -323,6 +323,7 @@ def test_names_of_users_are_text(tmp_path: Path) -> None:
         loads_nothing(page)
 
 
+@pytest.mark.long
 def test_stand_ins_and_runs_that_ended_early_are_marked(tmp_path: Path) -> None:
     page = Page(package.report(package.run("cave-8x4", package.Workload.load("like-oltp"), requests=300),
                                out=tmp_path / "stand-in.html"))  # fmt: skip

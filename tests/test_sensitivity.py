@@ -217,6 +217,7 @@ def test_presets_say_nothing_to_no_effect() -> None:
         assert ftlab.Device.load(name).notes == (), name
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("key", CHANGES)
 def test_changing_it_changes_the_summary(key: str) -> None:
     value, needs = CHANGES[key]
@@ -226,6 +227,7 @@ def test_changing_it_changes_the_summary(key: str) -> None:
     assert summary(before) != summary(after)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("scheme", "key", "value", "needs"), of_schemes())
 def test_changing_a_key_of_a_scheme_changes_the_summary(scheme: str, key: str, value: str, needs: list[str]) -> None:
     before = ftlab.Device.parse(BASE, "base").set(scheme, *needs)

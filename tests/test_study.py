@@ -624,6 +624,7 @@ def test_spoilt_and_abandoned_files_harm_nothing(tmp_path: Path) -> None:
     assert run_study(ftlab.Study(spec()), store).executed == 0
 
 
+@pytest.mark.long
 def test_many_tables_become_one(tmp_path: Path) -> None:
     store = ftlab.Store(tmp_path)
     for seed in range(20):
@@ -642,6 +643,7 @@ for seed in seeds:
 """
 
 
+@pytest.mark.long
 def test_writers_and_readers_at_a_time(tmp_path: Path) -> None:
     out = tmp_path / "out"
     writers = [
@@ -862,6 +864,7 @@ def _fastest(*steps: Callable[[], None]) -> float:
     return min(map(seconds, steps))
 
 
+@pytest.mark.long
 def test_resuming_a_thousand_runs_and_starting_one_are_quick(tmp_path: Path) -> None:
     described = ftlab.Study(spec(axes={}, seeds={"from": 1, "to": 1000, "step": 1}))
     store = ftlab.Store(tmp_path / "one")
@@ -886,6 +889,7 @@ def test_resuming_a_thousand_runs_and_starting_one_are_quick(tmp_path: Path) -> 
     assert _fastest(start, start) / 50 < 0.020
 
 
+@pytest.mark.long
 def test_the_bench_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["study.py", "--small"])
     runpy.run_path(str(ROOT / "benches" / "study.py"), run_name="__main__")

@@ -99,6 +99,7 @@ def test_a_column_of_two_types_is_looked_at_value_by_value(tmp_path: Path) -> No
     assert store.sql("SELECT count(*) AS n FROM study")["n"].to_list() == [3]
 
 
+@pytest.mark.long
 def test_many_finished_runs_are_listed_and_queried_in_three_seconds(tmp_path: Path) -> None:
     bench = runpy.run_path(str(ROOT / "benches" / "study.py"), run_name="bench")
     bench["_stored"](Store(tmp_path), MANY)

@@ -158,6 +158,7 @@ def check_aside(wrong: dict[str, bytes], work: Path, messages: list[str]) -> int
     return len(aside)
 
 
+@pytest.mark.long
 def test_damage_is_told_and_repaired(
     pristine: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -111,6 +111,7 @@ CHANGING = [
 COUNTS = [("", 0), (" ; -- nothing", 0), ("SELECT 1; SELECT 2", 2), ("SELECT 1; COPY runs TO '{out}'; SELECT 2", 3)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -207,6 +207,7 @@ def test_merging_says_that_hashes_are_left_out(two_volumes: Path, tmp_path: Path
     assert (ran.status, "hashes of contents are left out" in ran.err) == (0, True), ran.err
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     "command",
@@ -620,6 +621,7 @@ LARGE = (
 UNTOLD = {"first_fifth", "first_twentieth", "journal_bytes_fraction"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [name for name, text in _native.presets("workload") if "[calibration]" in text])
 def test_statistics_find_calibrations_met(name: str) -> None:
     if name in LARGE and "FTLAB_LONG" not in os.environ:
@@ -631,6 +633,7 @@ def test_statistics_find_calibrations_met(name: str) -> None:
     assert "uncalibrated" not in dict(stats.rows())
 
 
+@pytest.mark.long
 def test_stand_ins_are_marked_and_held_to_their_calibration(tmp_path: Path) -> None:
     ran = inside("trace", "stats", "--workload", "like-general", "--out", tmp_path / "s", "--reuse", "off")
     assert "stand-in for" in ran.out
@@ -717,6 +720,7 @@ def test_the_report_of_a_generator_has_everything() -> None:
     assert re.search(r"bytes +reads +writes", ran.out)
 
 
+@pytest.mark.long
 def test_statistics_in_a_folder_are_those_of_one_trace_and_of_any_time(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n10,w,0,8\n")
     (tmp_path / "late.csv").write_text("arrival_ns,op,lba,sectors\n0,r,0,8\n18000000000000000000,r,8,8\n")

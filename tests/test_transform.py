@@ -92,6 +92,7 @@ def test_commands_read_through_steps(tmp_path: Path, trace: Path) -> None:
     assert again["host"] == run["host"]
 
 
+@pytest.mark.long
 def test_workloads_count_what_goes_in_and_runs_what_comes_out(tmp_path: Path) -> None:
     path = tmp_path / "w.toml"
     path.write_text(

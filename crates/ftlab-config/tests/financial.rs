@@ -66,6 +66,7 @@ fn generated(count: usize) -> Vec<u64> {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn the_hit_ratios_of_the_stand_in_are_near_those_of_the_trace() {
     let Some(folder) = traces() else {
         eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");

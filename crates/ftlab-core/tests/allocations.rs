@@ -188,6 +188,7 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
 /// A cache of an eighth of the drive, 4 GiB over 32 GiB in the long tests, and one of 27 GiB. All that the allocator saw is at
 /// most 24 bytes a frame beyond 16 bytes a physical page.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn a_frame_of_a_non_volatile_cache_takes_little() {
     let _alone = ALONE.lock().unwrap();
     let scale = if std::env::var_os("FTLAB_LONG").is_some() { 1 } else { 16 };
@@ -263,6 +264,7 @@ impl SourceFactory for OnUnits {
 
 /// Whoever asks beforehand whether the memory of a machine will do must not be told too little.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn a_drive_takes_no_more_memory_than_it_announces() {
     let _alone = ALONE.lock().unwrap();
     for kind in MapCacheKind::ALL {

@@ -61,7 +61,7 @@ fn time_is_physical(log: &Log) {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(120))]
 
     #[test]
     fn reads_return_the_last_write(value in drives(), mut requests in requests()) {

@@ -228,7 +228,7 @@ fn fitting(config: &DeviceConfig, requests: &[Request]) -> VecSource {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn a_layer_that_holds_data_returns_the_last_write(
@@ -247,7 +247,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(cases(150))]
 
     #[test]
     fn a_layer_that_does_nothing_changes_no_byte(value in drives(), requests in requests(), timing in any::<bool>()) {

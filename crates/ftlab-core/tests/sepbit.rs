@@ -197,6 +197,7 @@ fn amplification(pattern: &str, ftl: &Value) -> f64 {
 
 /// 512 blocks of 64 pages, 85 % of them logical. `docs/notes/sepbit.md` has what was measured; these are the bounds.
 #[test]
+#[ignore = "a long test: make test-long"]
 #[allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 fn less_is_written_where_writes_are_skewed() {
     for (gc, pattern, most) in [

@@ -460,6 +460,7 @@ const SETS: [(&str, &Set, u64, u64); 4] = [
 ];
 
 #[test]
+#[ignore = "a long test: make test-long"]
 #[allow(clippy::print_stdout, reason = "the cases that are wrong are looked at")]
 fn steadiness_is_judged_right_where_no_bound_was_chosen() {
     let (mut all_alarms, mut all_misses) = (Judged::default(), Judged::default());

@@ -526,6 +526,7 @@ mod tests {
     use crate::{drive, workload};
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn a_slower_drive_is_slower_in_everything() {
         let exact = |seed: &u64| Times::new(&drive::random(*seed)).are_exact();
         for seed in (1..200).filter(exact).take(50) {
@@ -543,6 +544,7 @@ mod tests {
 
     /// The laws are asked of what they are made for: of many runs each, with and without a past, a cache and a limit.
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn cases_are_of_all_kinds() {
         let cases: Vec<_> = (1..=450).map(drive::random).collect();
         let share = |is: &dyn Fn(&DeviceConfig) -> bool| cases.iter().filter(|config| is(config)).count();

@@ -285,6 +285,7 @@ mod tests {
 
     /// What docs/notes/trace-statistics.md says.
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn samples_are_near_the_whole() {
         const WRITES: u64 = 1_000_000;
         for (seed, trims) in [(1, false), (2, true), (3, true)] {

@@ -380,6 +380,7 @@ mod tests {
 
     /// What docs/notes/trace-statistics.md says.
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn samples_are_near_the_exact_curve() {
         let config = |kind, read_fraction, requests, footprint_bytes| {
             let common = CommonKeys {

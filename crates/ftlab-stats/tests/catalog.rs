@@ -135,6 +135,7 @@ fn differences(folder: &Path, catalogue: &str, row: &Row) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn statistics_are_those_of_the_catalogue() {
     let Some(folder) = traces() else {
         eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");

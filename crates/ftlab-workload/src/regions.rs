@@ -436,6 +436,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[ignore = "a long test: make test-long"]
         fn pages_agree_with_a_list(
             changes in prop::collection::vec((0..REGION_PAGES, 1..200u64, any::<bool>()), 0..30),
             asked in prop::collection::vec((0..REGION_PAGES, 1..REGION_PAGES), 1..20),

@@ -199,6 +199,7 @@ const LONGEST_NS: u64 = 200 * 86_400 * 1_000_000_000;
 const SHORT: usize = 20_000;
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn real_traces_are_fitted() {
     let Some(folder) = traces() else {
         eprintln!("skipped: no folder of real traces (set FTLAB_TRACES)");
@@ -364,6 +365,7 @@ fn models_whose_counts_disagree_are_refused() {
 /// Most requests near each other, a few far away, some of them large, and some pages hot: nothing near makes up for what
 /// opens regions far away.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn as_many_regions_are_touched_as_were() {
     let mut state = 7u64;
     let mut random = |below: u64| {
@@ -423,14 +425,16 @@ fn synthetic_workloads_are_fitted() {
         ..WorkloadConfig::default()
     };
     let mut wrong = Vec::new();
-    for kind in [
-        WorkloadKind::Uniform,
+    let kinds = [
         WorkloadKind::Zipf,
+        WorkloadKind::Uniform,
         WorkloadKind::Hotcold,
         WorkloadKind::Mix,
         WorkloadKind::Sequential,
-    ] {
-        wrong.extend(misfits(kind.name(), &VecSource::new(requests(&of(kind))), &[1]));
+    ];
+    let kinds_tried = if std::env::var_os("FTLAB_LONG").is_some() { kinds.len() } else { 1 };
+    for kind in &kinds[..kinds_tried] {
+        wrong.extend(misfits(kind.name(), &VecSource::new(requests(&of(*kind))), &[1]));
     }
     let streams = changed(&of(WorkloadKind::Zipf), |common| {
         common.streams = Some(3);

@@ -584,6 +584,7 @@ fn page_accesses(requests: &[Request]) -> u64 {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn a_quota_of_pages_is_met_by_few_changes_everywhere() {
     const COUNT: usize = 200_000;
     for (kind, keys) in [

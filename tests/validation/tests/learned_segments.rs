@@ -257,6 +257,7 @@ fn savings(name: &str, writes: &Writes, drives: &[usize]) -> ([Saving; 3], Vec<O
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn generated_writes_take_from_a_hundredth_to_more_than_a_table() {
     let device = load("map-cache-model", &settings(&[("map_cache.kind", &"dftl")]));
     let units = 400_000;

@@ -130,6 +130,7 @@ fn small_windows(cache: &MapCacheSummary) -> f64 {
 
 /// Section 8.4 of the specification: the score board has not locked into whole pages where small windows suit.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn the_board_takes_the_windows_that_suit_a_workload() {
     let limit = if is_long() { usize::MAX } else { 40_000 };
     for (workload, small) in
@@ -152,6 +153,7 @@ fn the_board_takes_the_windows_that_suit_a_workload() {
 
 /// What ghosts pay, sampled and charged, beside the best of the windows of the paper in hindsight.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn ghosts_cost_little_more_than_the_best_window() {
     let limit = if is_long() { usize::MAX } else { 100_000 };
     for workload in ["like-financial", "like-tpcc1", "like-pc"] {
@@ -221,6 +223,7 @@ fn closed_up(requests: &[Request]) -> Vec<Request> {
 
 /// The figures of section 8.4 on recordings; printed, as the recordings are not in the project.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn recordings_are_printed_where_they_are_at_hand() {
     let Some(folder) = traces() else {
         println!("skipped: no folder of traces (FTLAB_TRACES)");
@@ -246,6 +249,7 @@ fn recordings_are_printed_where_they_are_at_hand() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn plain_lru_hits_as_reuse_distances_say() {
     let device = load("map-cache-model", &settings(&[("map_cache.kind", &"dftl")]));
     let keys = settings(&[("footprint_bytes", &"1GiB"), ("read_fraction", &0.5)]);
@@ -254,6 +258,7 @@ fn plain_lru_hits_as_reuse_distances_say() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn and_on_the_real_traces_where_they_are_at_hand() {
     let Some(folder) = traces() else {
         println!("skipped: no folder of traces (FTLAB_TRACES)");

@@ -75,6 +75,7 @@ fn short_runs() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn five_million_sequential_writes() {
     assert_run(&RUNS[4]);
 }
@@ -117,6 +118,7 @@ fn five_million_random_writes() {
 
 /// Without the last request a drained run serves the same requests, on the port that keeps time without events.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn the_direct_port_meets_the_same_digits() {
     for published in &RUNS {
         let served = settings(&[("requests", &published.handled)]);

@@ -115,6 +115,7 @@ fn windowed_greedy_lies_between_fifo_and_greedy() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn d_choices_meets_the_mean_field() {
     for (index, d) in [2, 10].into_iter().enumerate() {
         // Two of the four each.
@@ -144,6 +145,7 @@ fn lru_with_two_classes_meets_its_equation() {
 /// The generator of trims starts with every page in use, and so does a drive that was filled: write amplification of
 /// the second half of a long run on it.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn trim_leaves_the_space_that_its_chain_predicts() {
     const TIGHT: [f64; 3] = [1.02, 1.05, 1.1];
     for (index, q) in [0.1, 0.2, 0.3].into_iter().enumerate() {
@@ -179,6 +181,7 @@ fn sequential_overwrite_costs_nothing() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn a_public_simulator_agrees_on_greedy() {
     // 10,000 logical blocks of 64 pages, spare factor 0.08, collection below 32 free blocks: 5.875.
     let blocks = (10_000.0_f64 / 0.92).floor() as u32 + 32;

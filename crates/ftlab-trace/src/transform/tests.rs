@@ -500,6 +500,7 @@ fn other_passes_put_chunks_where_the_measured_one_does() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn a_trim_of_the_whole_drive_uses_no_chunk() {
     let trim = Request { op: Op::Trim, lba: 0, sectors: 1 << 31, ..at(0, 0) };
     // More than are decoded at a time take half a minute.

@@ -382,6 +382,7 @@ mod tests {
     use ftlab_core::host::request::Op;
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn three_of_five_objects_are_in_the_cache() {
         let table = WebCacheConfig { transactions: 0, ..WebCacheConfig::default() };
         for seed in 1..=3 {
