@@ -227,6 +227,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert all(0.93 < share < 0.97 for share in shares.values()), shares
 
 
+@pytest.mark.long
 def test_the_bootstrap_follows_skewed_values() -> None:
     rng = np.random.default_rng(12)
     estimator = Estimator(confidence=0.95, method="bootstrap", resamples=500, seed=1)

@@ -221,6 +221,7 @@ def test_a_drawn_drive_is_judged_and_modelled() -> None:
     assert abs(next(row.error for row in rows if row.workload == "random reads")) < 0.02
 
 
+@pytest.mark.long
 def test_what_is_known_is_kept_and_gone_on_from() -> None:
     drive = Device.parse(SIX_BY_TWO)
     wanted = ("host_overhead_ns", "page_bytes")
@@ -235,6 +236,7 @@ def test_what_is_known_is_kept_and_gone_on_from() -> None:
         Flow(SimulatedTarget("tlc-small"), only=wanted).resume(state(part.result))
 
 
+@pytest.mark.long
 def test_the_command_says_what_is_wrong() -> None:
     for words, said in (
         (["tlc-small", "--only", "chanels"], "did you mean 'channels'"),

@@ -69,6 +69,7 @@ def test_what_does_not_apply_is_gone_on_from() -> None:
     assert first.findings["buffer_ns"].status == "not_applicable"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changed", [("--noise", "sigma=0.05"), ("--seed", "2")])
 def test_a_state_of_something_else_is_refused(measured: Path, changed: tuple[str, str]) -> None:
     done = ftlab("characterize", measured / "drive.toml", *ASKED, "--resume", measured / "report", *changed)
@@ -76,6 +77,7 @@ def test_a_state_of_something_else_is_refused(measured: Path, changed: tuple[str
     assert "found the state of drive" in done.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", ["[]", "{}", '{"state": {}, "sha256": "0"}', "no JSON"])
 def test_a_damaged_state_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "drive.toml").write_text(DEVICE)

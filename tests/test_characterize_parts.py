@@ -62,6 +62,7 @@ class WholePages(SimulatedTarget):
         return super().send(replace(batch, lba=lba, sectors=sectors))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("channels", "ways"), [(2, 2), (1, 3), (3, 2)])
 def test_a_bus_that_whole_pages_cross_is_no_free_one(channels: int, ways: int) -> None:
     drive = changed(f"geometry.channels={channels}", f"geometry.ways={ways}", "geometry.blocks_per_plane=200")
@@ -77,6 +78,7 @@ def test_a_unit_on_each_bus_leaves_an_assumption_in_the_reason() -> None:
     assert "unless each of the 4 units has its own" in found.findings["read_ns"].reason
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "changes", [(), ("ftl.striping=dynamic",), ("geometry.planes=2", "geometry.blocks_per_plane=60")]
 )

@@ -86,6 +86,7 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
     assert again == summary
 
 
+@pytest.mark.long
 def test_out_forgets_the_run_before(tmp_path: Path) -> None:
     recording = ROOT / "examples/recording/phone.csv.zst"
     wrapped = ("--set", "host.out_of_range=wrap", "--requests", "200")
@@ -118,6 +119,7 @@ def test_what_has_no_effect_is_noted_once(tmp_path: Path) -> None:
     assert len(inside("config", "check", "my.toml", "--json", cwd=tmp_path).json["notes"]) == 1
 
 
+@pytest.mark.long
 def test_the_interval_of_the_series(tmp_path: Path) -> None:
     for interval, rows in (("1000", 5), ("auto", None), ("100ms", None)):
         ran = run_small(*WORK, "--out", tmp_path, "--series", interval)

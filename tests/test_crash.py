@@ -365,7 +365,7 @@ def test_a_folder_has_all_that_repeats_the_test(home: Path) -> None:
 LARGE = ("ideal-page", "--set", "geometry.blocks_per_plane=64", "--set", "precondition.kind=fill")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_line_keeps_what_was_examined(number: signal.Signals, tmp_path: Path) -> None:

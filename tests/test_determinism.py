@@ -48,6 +48,7 @@ def test_threads_beside_a_run_do_not_change_it() -> None:
     assert set(together) == {alone}
 
 
+@pytest.mark.long
 def test_the_interpreter_goes_on_while_a_run_is_simulated() -> None:
     long = ftlab.Workload(kind="uniform", requests=3_000_000)
     ticks = 0

@@ -157,6 +157,7 @@ def slow_count(log: pl.DataFrame, percentile: float) -> int:
     return log.height - int(np.ceil(percentile / 100 * log.height))
 
 
+@pytest.mark.long
 def test_what_cannot_be_explained(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert run_small("--workload", "uniform", "--requests", "50", "--out", out).status == 0

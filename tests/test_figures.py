@@ -461,7 +461,7 @@ def crowded(kind: str, **options: Any) -> Figure:
             return getattr(figures, kind)(table, x=latency, color="scheme", **options)  # type: ignore[no-any-return]  # stubs are narrower
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", ["column", "page", "slide"])
 @pytest.mark.parametrize("full", [False, True], ids=["facets", "crowded"])
@@ -660,6 +660,7 @@ PLOTS: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_command_draws_studies(
     kind: str, store: ftlab.Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -53,6 +53,7 @@ def without_time(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 # 16 MiB are held in any case, so the file of what memory does not hold is tested in Rust.
+@pytest.mark.sampled(2)
 def test_each_run_is_that_of_the_volume_alone_and_the_trace_is_decoded_once(cloud: Path, tmp_path: Path) -> None:
     store = ftlab.Store(tmp_path)
     study = ftlab.Study(spec(cloud))

@@ -152,7 +152,7 @@ FILES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "command",
     [
@@ -210,6 +210,7 @@ def test_of_many_keys_the_nearest_are_named(tmp_path: Path) -> None:
     assert len(inside("config", "check", "many.toml", "--json", cwd=tmp_path).json["errors"]) > 3000
 
 
+@pytest.mark.long
 def test_exceptions_are_short() -> None:
     with pytest.raises(ConfigError) as caught:
         package.Device.parse(f'[ftl]\ngc = "{LONG}"\n{MANY}')

@@ -116,6 +116,7 @@ def test_a_file_of_others_is_written_over_only_when_told(home: Path, name: str) 
     assert place.read_bytes() != b"my notes\n"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_older_output_of_ftlab_is_replaced(home: Path, name: str) -> None:
     (home / "other").mkdir()
@@ -141,6 +142,7 @@ def test_a_trace_in_text_is_ours_until_it_is_changed(home: Path) -> None:
     refused(home, convert, "new.csv")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(home: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = FOLDERS[name]
@@ -191,6 +193,7 @@ def test_a_result_does_not_replace_what_it_is_run_from(home: Path) -> None:
     assert inside(*again, "result", "--force", cwd=home).status == 0
 
 
+@pytest.mark.long
 def test_events_may_lie_beside_a_result(home: Path) -> None:
     for _ in range(2):
         assert inside(*RUN, "--out", "new", "--events", "new/events.json", cwd=home).status == 0
@@ -244,6 +247,7 @@ def leave(home: Path, name: str) -> Path:
     return left
 
 
+@pytest.mark.long
 def test_what_killed_processes_leave_is_swept(home: Path) -> None:
     left, other = leave(home, "new"), leave(home, "other")
     held = os.open(other, os.O_RDONLY)
@@ -325,7 +329,7 @@ def small_result() -> Callable[[], package.Result]:
     return lambda: package.run(device, package.Workload.load("uniform", "requests=200"), series=100)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_in_python_as_on_the_command_line(tmp_path: Path, small_result: Callable[[], package.Result]) -> None:
     result = small_result()
     (tmp_path / "mine").mkdir()

@@ -94,7 +94,7 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Done]:
 
 
 # Those whose smallest size takes longest.
-LARGE = ("characterization", "mapping-cache", "channel-aware-buffer")
+LARGE = ("characterization", "mapping-cache", "channel-aware-buffer", "nvm-cdm", "lsb-backup")
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.long if name in LARGE else ()) for name in PAPERS])

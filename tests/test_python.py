@@ -179,6 +179,7 @@ def test_a_long_run_shows_a_bar_on_a_terminal() -> None:
     assert "uniform on ideal-page" in on_a_terminal(prints, "enough\n")
 
 
+@pytest.mark.long
 def test_a_short_run_and_an_unwanted_bar_show_nothing() -> None:
     assert on_a_terminal(SLOW.format(seconds=0.3, patience=60, more="")) == ""
     assert on_a_terminal(SLOW.format(seconds=0.3, patience=0.1, more=", progress=False")) == ""

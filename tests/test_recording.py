@@ -257,6 +257,7 @@ def test_the_recording_that_comes_along_is_what_its_page_says() -> None:
     assert stats["highest_byte"] < 412 << 20, "the drive of the demonstration is large enough"
 
 
+@pytest.mark.long
 @recordable
 def test_the_program_behind_it_makes_such_recordings(tmp_path: Path) -> None:
     program = PHONE.parent / "phone.py"
@@ -312,6 +313,7 @@ def test_what_the_format_cannot_express_costs_nothing_else(tmp_path: Path, exten
     assert [row.split()[2:] for row in rows] == [["0", "8", "0"], ["8", "8", "0"], ["16", "8", "0"]]
 
 
+@pytest.mark.sampled(2)
 @recordable
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

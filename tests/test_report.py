@@ -264,6 +264,7 @@ def test_the_command_on_the_page_repeats_the_run(page: Page, summary: dict[str, 
     assert page_of(tmp_path / "repeated").text == page.text
 
 
+@pytest.mark.long
 def test_a_run_of_a_trace_without_a_clock(tmp_path: Path) -> None:
     trace = tmp_path / "writes of a day.txt"
     trace.write_text("".join(f"{at} 0 {at % 40 * 8} 8 0\n" for at in range(400)))
@@ -408,6 +409,7 @@ def test_parts_of_the_penalty_and_scores_are_shown(kind: str, tmp_path: Path) ->
     assert result.summary["memory"]["bytes_per_page"] < 1000
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("timing", [True, False])
 @pytest.mark.parametrize("device", ["map-cache-chip", "map-cache-model", "ideal-page"])
 def test_a_plot_has_the_mapping_cache_and_nothing_that_never_changes(device: str, timing: bool) -> None:
@@ -530,6 +532,7 @@ def test_the_page_of_a_fleet_begins_with_the_volumes_together(tmp_path: Path) ->
     assert shown == pytest.approx(wanted, rel=1e-3)
 
 
+@pytest.mark.long
 def test_the_page_of_a_study_repeats_it(study_page: Page, store: Store, tmp_path: Path) -> None:
     found = re.search(r"<code>spare.toml</code>.*?<pre><code>(.*?)</code></pre>", study_page.text, re.DOTALL)
     assert found

@@ -505,6 +505,7 @@ def test_a_trace_that_changes_meanwhile_gives_no_result(tmp_path: Path) -> None:
     assert "is for engine" in str(execute({**(run.description or {}), "engine": "0"}).error)
 
 
+@pytest.mark.long
 def test_errors_are_recorded_beside_results_and_told(tmp_path: Path) -> None:
     good, bad = write_trace(tmp_path / "good.csv", 40), write_trace(tmp_path / "bad.csv", 40, "5,w,nonsense,8\n")
     (tmp_path / "s.toml").write_text(
@@ -675,6 +676,7 @@ def test_writers_and_readers_at_a_time(tmp_path: Path) -> None:
     assert len(ftlab.Store(out).records()) == 2 * 16
 
 
+@pytest.mark.long
 def test_parts_of_a_study_are_the_study(tmp_path: Path) -> None:
     described = ftlab.Study(spec(seeds={"from": 1, "to": 10, "step": 1}))
     keys = [run.key for run in described.runs()]
@@ -699,6 +701,7 @@ def test_parts_of_a_study_are_the_study(tmp_path: Path) -> None:
     assert (again.executed, again.errors) == (0, [])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("part", ["0/3", "4/3", "1/0", "1", "a/b", "-1/3", "1/3/5"])
 def test_parts_that_do_not_exist_are_refused(study_file: Path, part: str) -> None:
     done = command("study", "run", study_file, f"--part={part}")
@@ -778,6 +781,7 @@ for number in range(10**9):
 """
 
 
+@pytest.mark.long
 def test_a_kill_while_tables_are_joined_loses_nothing(tmp_path: Path) -> None:
     description = json.dumps(ftlab.Study(spec(axes={})).runs()[0].description)
     told: set[str] = set()
@@ -930,6 +934,7 @@ def test_run_show_and_list(study_file: Path, capsys: pytest.CaptureFixture[str])
     assert "6 runs, 0 missing" in said(*run, "--dry-run")
 
 
+@pytest.mark.long
 def test_studies_without_a_directory_have_a_home(study_file: Path) -> None:
     assert command("study", "list", cwd=study_file.parent).status == 0
     assert command("study", "run", study_file, cwd=study_file.parent).status == 0
@@ -937,6 +942,7 @@ def test_studies_without_a_directory_have_a_home(study_file: Path) -> None:
     assert [row["store"] for row in listed] == ["out/studies/small"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

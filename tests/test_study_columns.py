@@ -47,6 +47,7 @@ def documents(store: Store, name: str | None = None) -> Any:
     return study_frame(study, store.records(run.key for run in study.runs))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("order", [1, -1])
 def test_columns_give_the_table_of_documents(tmp_path: Path, order: int) -> None:
     store = Store(tmp_path)

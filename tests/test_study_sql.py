@@ -28,6 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> ftlab.Store:
     return store
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
@@ -44,6 +45,7 @@ def test_queries(store: ftlab.Store, text: str, rows: list[tuple[object, ...]]) 
     assert store.sql(text).rows() == rows
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "text", ["DESCRIBE runs", "SUMMARIZE study", "EXPLAIN SELECT * FROM runs", "EXPLAIN ANALYZE FROM study"]
 )
@@ -51,6 +53,7 @@ def test_what_describes_is_a_query_too(store: ftlab.Store, text: str) -> None:
     assert store.sql(text).height > 0
 
 
+@pytest.mark.long
 def test_names_that_differ_in_case_only_are_one_view(tmp_path: Path) -> None:
     store = ftlab.Store(tmp_path)
     for number, name in enumerate(("Runs", "Study", "STUDY", "mine", "Mine"), start=1):
@@ -111,7 +114,7 @@ CHANGING = [
 COUNTS = [("", 0), (" ; -- nothing", 0), ("SELECT 1; SELECT 2", 2), ("SELECT 1; COPY runs TO '{out}'; SELECT 2", 3)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -137,6 +140,7 @@ def test_queries_read_the_store_and_nothing_else(store: ftlab.Store, tmp_path: P
     assert {path: path.read_bytes() for path in store.folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "text",
     [

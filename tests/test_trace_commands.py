@@ -386,6 +386,7 @@ def test_fua_is_0_or_1(tmp_path: Path, bad: str) -> None:
     assert inside("trace", "head", source, "--skip-bad", "1", "--json").json[0]["fua"] is True
 
 
+@pytest.mark.long
 def test_statistics_of_traces_and_workloads(tmp_path: Path, spc: Path) -> None:
     ran = inside("trace", "stats", spc, "--workload", "zipf", "--requests", "2000", "--out", tmp_path / "o", "--json")
     assert ran.status == 0, ran.err

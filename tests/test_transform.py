@@ -78,6 +78,7 @@ def test_a_step_leaves_the_trace_that_it_is_added_to_alone() -> None:
     assert "transform" not in workload.to_dict()
 
 
+@pytest.mark.long
 def test_commands_read_through_steps(tmp_path: Path, trace: Path) -> None:
     steps = ("--transform", "filter ops=write", "--transform", "slice skip=1 take=3")
     head = inside("trace", "head", trace, *steps, "--json").json

@@ -175,6 +175,7 @@ def test_the_command_prints_warnings_below_its_table() -> None:
     assert [each["code"] for each in json.loads(done.out)["warnings"]] == ["not_steady", "few_samples"]
 
 
+@pytest.mark.long
 def test_a_stand_in_is_one_everywhere() -> None:
     device = ftlab.Device.load("tlc-small").with_(**TINY, host={"out_of_range": "wrap"})
     work = ftlab.Workload.load("like-financial")

@@ -28,6 +28,7 @@ proptest! {
     #![proptest_config(cases(60))]
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn a_drive_filled_at_once_is_that_filled_page_by_page(
         mut config in drives(),
         requests in requests(),

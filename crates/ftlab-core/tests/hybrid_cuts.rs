@@ -370,6 +370,7 @@ proptest! {
 /// What a flush has promised to be trimmed stays so below every layer, though its block is erased and older data stand
 /// elsewhere. The journal is compacted on the way.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn a_flushed_trim_stays_below_every_layer() {
     let rounds = if is_long() { 40 } else { 2 };
     for kind in layers() {

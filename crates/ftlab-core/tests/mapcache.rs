@@ -719,6 +719,7 @@ fn read_mostly(pages: u64, region_writes: u64) -> Vec<Request> {
 /// Collection puts in order what is read often, on a drive of eight planes; one entry answers for a logical block then. Logical
 /// blocks that are larger than a block never get there.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn collection_gathers_what_is_read_often() {
     let all = [
         json!({}),

@@ -434,6 +434,7 @@ fn gathered_units_fill_no_plane() {
 /// Pages move and leave while they may be skipped. Some tables put runs of writes in order. Reads fill frames between
 /// them. Trims of many pages collect for their own map entries.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn marks_follow_pages_under_every_mapping_cache() {
     for kind in MapCacheKind::ALL {
         for removable in ["counts", "free"] {
@@ -473,6 +474,7 @@ fn marks_follow_pages_under_every_mapping_cache() {
 /// Programs for each eviction are A(T / (U - C)) of the theory. An independent model of 4,100 blocks of 64 pages has 3.958,
 /// 3.752 and 3.255.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn uniform_writes_meet_the_closed_form() {
     const UNITS: u64 = 229_376;
     let amplification = |kind: &str, frames: u64| {

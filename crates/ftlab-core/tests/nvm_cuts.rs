@@ -502,6 +502,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn with_a_backup_so_it_does_over_cells_of_several_bits(
         value in page_drives(),
         cache in caches(),

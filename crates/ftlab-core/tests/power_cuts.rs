@@ -197,6 +197,7 @@ fn what_was_acknowledged_survives_a_cut_at_any_command() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn so_it_does_behind_every_mapping_cache() {
     let seeds = if is_long() { 20 } else { 4 };
     for kind in MapCacheKind::ALL.iter().filter(|kind| **kind != MapCacheKind::Ideal) {

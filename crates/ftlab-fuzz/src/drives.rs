@@ -116,6 +116,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn a_finding_is_made_smaller_as_long_as_it_is_one() {
         // Without tables in flash, which would need the room of the other planes in the end.
         let wanted = |config: &DeviceConfig| config.geometry.planes > 2 && !config.map_cache.kind.is_cache();

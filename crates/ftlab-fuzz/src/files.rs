@@ -461,6 +461,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn presets_are_accepted_as_they_are() {
         for (kind, what) in [(Kind::Device, What::Device), (Kind::Workload, What::Workload)] {
             for preset in presets(kind) {

@@ -412,6 +412,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn pages_take_at_most_16_bytes() {
         let pages = if std::env::var_os("FTLAB_LONG").is_some() { 600_000 } else { 150_000 };
         for (far, times) in [(5, 1), (5, 130), (1, 1), (1, 130)] {

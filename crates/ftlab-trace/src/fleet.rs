@@ -429,6 +429,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn each_volume_is_what_it_is_alone_and_the_trace_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = written(&folder, REQUESTS, "nonsense\n");

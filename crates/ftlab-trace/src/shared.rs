@@ -435,6 +435,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn readers_beside_each_other_get_what_the_file_gives() {
         let folder = tempfile::tempdir().unwrap();
         let path = written(&folder, "a.csv", REQUESTS, "");

@@ -149,6 +149,7 @@ fn what_was_used_last_stays() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn what_is_not_worth_it_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());

@@ -1179,6 +1179,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn arbitrary_fields_never_panic(
         header in "(fio version [23] iolog\n|TIME\\(s\\) COMM T SECTOR BYTES\n|ts_ns,op,lba_512,sectors\n|\
                   a-1 \\[000\\] 1\\.5: block_rq_issue: 8,0 W 0 \\(\\) |a 1 \\[0\\] 2\\.5: nvme:nvme_setup_cmd: nvme0: qid=1, nsid=1, cmd=\\()?",

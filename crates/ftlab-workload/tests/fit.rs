@@ -473,6 +473,7 @@ fn small_and_strange_traces_are_fitted() {
 
 /// Models that others wrote are refused or drawn from: they never panic, and requests stay on the drive.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn strange_models_are_refused_or_drawn() {
     let sizes = weighted(&[(512, 1.0), (65_536, 1.0)]);
     let base = WorkloadConfig {

@@ -96,6 +96,7 @@ impl Observer for Erases {
 
 /// Its digits, and collections and wear of each element and plane.
 #[test]
+#[ignore = "a long test: make test-long"]
 fn five_million_random_writes() {
     let config = load("msr-ssd", &settings(&[("host.stop", &"last_arrival")]));
     let (_, workload) = load_workload("disksim-rw5m", &[]).unwrap();
@@ -139,6 +140,7 @@ fn serving_the_last_request_too_changes_nothing_that_anyone_could_see() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn iozone_where_the_trace_is_at_hand() {
     let Some(folder) = ftlab_validation::traces() else {
         println!("skipped: no folder of traces (FTLAB_TRACES)");

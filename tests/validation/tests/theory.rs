@@ -72,6 +72,7 @@ fn closed_forms_give_their_published_values() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn fifo_meets_the_closed_form() {
     for alpha in ALPHAS {
         let (found, alpha) = measure(alpha, &[("ftl.gc", &"fifo")], "uniform", &[]);
@@ -80,6 +81,7 @@ fn fifo_meets_the_closed_form() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn random_meets_the_closed_form() {
     for alpha in ALPHAS {
         let (found, alpha) = measure(alpha, &[("ftl.gc", &"random")], "uniform", &[]);
@@ -88,6 +90,7 @@ fn random_meets_the_closed_form() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn greedy_meets_the_exact_form_and_nothing_beats_it() {
     let found = ALPHAS.map(|alpha| {
         let (found, alpha) = measure(alpha, &[("ftl.gc", &"greedy")], "uniform", &[]);

@@ -1037,6 +1037,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn the_border_follows_the_hits_that_either_side_would_lose() {
         // 20 page entries and 25 block entries, or all of one kind.
         let (mut cache, mut table) = cache(FIXED + 400);
