@@ -88,10 +88,9 @@ STRICT := --release --config tests/profile.toml --workspace --locked --quiet
 # As part of `make test` our own crates are linted as they are compiled, with warnings as errors.
 test-programs test-rust test-fuzz test-python $(VENV)/.checked: export RUSTC_WORKSPACE_WRAPPER := $(abspath tests/rustc)
 
-# Python's packages are fetched while the tests compile, and its types checked while the extension does.
+# Python's packages are fetched, and its types checked, while the tests compile; the extension does while Rust's tests run.
 test: ## everything that must hold before a change is merged, with a moment of fuzzing at its end
-	@$(MAKE) --no-print-directory --jobs=2 test-programs $(VENV)/.dev
-	@$(MAKE) --no-print-directory --jobs=2 $(VENV)/.checked lint-python
+	@$(MAKE) --no-print-directory --jobs=2 test-programs lint-python
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz
 

@@ -89,6 +89,7 @@ def test_a_damaged_state_is_refused(tmp_path: Path, content: str) -> None:
     assert "Traceback" not in done.err
 
 
+@pytest.mark.long
 def test_a_simulated_drive_has_no_data_to_lose(measured: Path) -> None:
     done = ftlab("characterize", measured / "drive.toml", "--destroy-data-on", "drive.toml")
     assert done.status == 2

@@ -270,6 +270,7 @@ def test_the_requests_of_the_drawing_lie_where_they_do_by_hand() -> None:
     assert {name: backup._counted(results, name) for name in logs} == backup.BY_HAND
 
 
+@pytest.mark.long
 def test_times_of_lsb_backup_are_sums_of_commands(run_of: Callable[[str], Done]) -> None:
     results = _results(run_of("lsb-backup"))
     rows = [row for name in ("gs3", "groups") for row in results.frames[name].iter_rows(named=True)]
@@ -326,6 +327,7 @@ def test_the_published_numbers_of_lsb_backup_meet_their_own_claims() -> None:
     assert [verdicts[name] for name in met] == ["direction"] * 3 + ["not_reproduced"] * 3
 
 
+@pytest.mark.long
 def test_states_of_pages_are_left_as_often_as_they_are_reached(run_of: Callable[[str], Done]) -> None:
     """What figure 3 is drawn from adds up to what is in the cache at the end."""
     results = _results(run_of("nvm-cdm"))

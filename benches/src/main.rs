@@ -431,6 +431,7 @@ fn mapping_caches(scale: &Scale) {
 #[cfg(test)]
 mod tests {
     #[test]
+    #[ignore = "a long test: make test-long"]
     fn every_part_runs() {
         super::overwrites(&super::SMOKE);
         super::reference_drive(&super::SMOKE);

@@ -303,7 +303,8 @@ mod tests {
             stream: 65_535,
             fua: false,
         };
-        let count = 300_000;
+        // More than a group of rows.
+        let count = 150_000;
         for index in 0..count {
             log.on_request(&RequestRecord {
                 index,
