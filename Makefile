@@ -107,7 +107,7 @@ test-rust:
 	@cargo test $(STRICT) --tests
 
 # All processors at once, so nothing runs beside it. A finding is printed, and its files are in out/fuzz.
-TEST_FUZZ_SECONDS ?= 10
+TEST_FUZZ_SECONDS ?= 5
 test-fuzz:
 	@echo "== ftlab-fuzz for $(TEST_FUZZ_SECONDS) s"
 	@FTLAB_FUZZ_SECONDS=$(TEST_FUZZ_SECONDS) cargo test $(STRICT) --bin ftlab-fuzz -- --ignored --nocapture a_while_of_fuzzing

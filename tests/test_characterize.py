@@ -251,6 +251,7 @@ def test_the_command_says_what_is_wrong() -> None:
         assert said in done.err, words
 
 
+@pytest.mark.long
 def test_the_command_writes_what_a_flow_finds(tmp_path: Path) -> None:
     drive = tmp_path / "drive.toml"
     drive.write_text(SIX_BY_TWO)

@@ -153,7 +153,7 @@ def test_damaged_files_are_told_in_a_sentence(tmp_path: Path) -> None:
     assert statuses[2] > FILES / 8
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_damaged_traces_are_told_in_a_sentence(tmp_path: Path, traces: dict[str, bytes]) -> None:
     places = {seed: prepared(tmp_path, seed) for seed in range(FIRST, FIRST + TRACES)}
     statuses = hold([(trace_case(seed, place, traces), place) for seed, place in places.items()], tmp_path)

@@ -483,7 +483,7 @@ def test_nothing_is_cut_and_nothing_overlaps(
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes) if one.width and other.width)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS if "FTLAB_LONG" in os.environ else ["heatmap", "cdf"])
 def test_the_same_figure_is_the_same_bytes(
     kind: str, frame: pl.DataFrame, requests: pl.DataFrame, tmp_path: Path

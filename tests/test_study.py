@@ -751,6 +751,7 @@ def killed(spec: Path, out: Path, count: int) -> int:
     return kills
 
 
+@pytest.mark.long
 def test_a_kill_at_any_moment_loses_no_finished_run(tmp_path: Path) -> None:
     count = 30 if LONG else 14
     slow = tmp_path / "slow.toml"

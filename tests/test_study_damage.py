@@ -220,7 +220,7 @@ def test_every_bit_of_a_file_counts() -> None:
     assert pl.read_parquet(sealed("series/k.parquet", buffer.getvalue())).rows() == [("a",)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_the_command_names_a_damaged_file_once(pristine: tuple[Path, Path], tmp_path: Path) -> None:
     work = shutil.copytree(pristine[0], tmp_path / "one")
     spoilt = min((work / "store" / "runs").iterdir())

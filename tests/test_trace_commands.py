@@ -207,7 +207,7 @@ def test_merging_says_that_hashes_are_left_out(two_volumes: Path, tmp_path: Path
     assert (ran.status, "hashes of contents are left out" in ran.err) == (0, True), ran.err
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     "command",

@@ -322,7 +322,7 @@ fn what_must_be_equal() {
 /// Without latencies, a cache that flash knows nothing of is a buffer with a capacitor, command for command.
 #[test]
 fn a_basic_cache_is_a_buffer_that_keeps_its_frames() {
-    let drives = if is_long() { 600 } else { 90 };
+    let drives = if is_long() { 600 } else { 60 };
     let (mut evicted, mut all_clean) = (0, 0);
     for seed in 0..drives {
         let mut rng = Rng::new(seed, "a drive for both");

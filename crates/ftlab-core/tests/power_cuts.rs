@@ -174,7 +174,7 @@ fn drive(kind: &str, slots: u32, map_cache: &Value, ftl: &Value) -> DeviceConfig
 
 #[test]
 fn what_was_acknowledged_survives_a_cut_at_any_command() {
-    let seeds = if is_long() { 40 } else { 8 };
+    let seeds = if is_long() { 40 } else { 5 };
     for (kind, seed) in ftl_kinds().into_iter().flat_map(|kind| (0..seeds).map(move |seed| (kind, seed))) {
         if kind != "page" {
             for ftl in block_mapped(kind) {

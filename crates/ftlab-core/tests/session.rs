@@ -122,7 +122,7 @@ fn with_host(drive: &Value, host: &Value) -> DeviceConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(50))]
+    #![proptest_config(cases(25))]
 
     #[test]
     fn a_session_is_a_run_that_is_fed_by_hand(
@@ -149,7 +149,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(60))]
+    #![proptest_config(cases(30))]
 
     #[test]
     fn forks_go_on_alike_and_apart(drive in drives(), requests in requests_of(120), half in 0..120_usize) {

@@ -112,7 +112,7 @@ mod tests {
     /// At the largest size that validation accepts, and at others; `make test-long` tries many more.
     #[test]
     fn drives_live_through_ten_drive_writes_and_power_cuts_and_obey_the_laws() {
-        crate::campaign::hold(&Drives, 8, 20_000);
+        crate::campaign::hold(&Drives, 6, 20_000);
     }
 
     #[test]

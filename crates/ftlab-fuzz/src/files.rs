@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_refused() {
-        let Seen { accepted, refused, .. } = crate::campaign::hold(&Files, 100, 500_000);
+        let Seen { accepted, refused, .. } = crate::campaign::hold(&Files, 50, 500_000);
         assert!(accepted > refused / 20 && refused > accepted / 20, "{accepted} {refused}");
     }
 

@@ -176,6 +176,7 @@ fn trim_leaves_the_space_that_its_chain_predicts() {
 }
 
 #[test]
+#[ignore = "a long test: make test-long"]
 fn sequential_overwrite_costs_nothing() {
     for gc in ["greedy", "fifo"] {
         let (found, _) = measure(1.1, &[("ftl.gc", &gc)], "sequential", &[]);
