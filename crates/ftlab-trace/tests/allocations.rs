@@ -67,8 +67,8 @@ fn peak_of(work: impl FnOnce()) -> u64 {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// Two files, one twice as long, or four times in `make test-long`. What writing and reading takes beyond a fixed amount is the footer, of which
-/// every 131,072 requests have a part of a few kilobytes.
+/// Two files, one twice as long, or four times in `make test-long`. What writing and reading takes beyond a fixed amount
+/// is the footer, of which every 131,072 requests have a part of a few kilobytes.
 fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
     const GROUP: u64 = 1 << 17;
     const FOOTER: u64 = 8 << 10;
