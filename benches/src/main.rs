@@ -3,7 +3,7 @@
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
 //! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges`,
-//! `--only buffers`, `--only nvm` or `--only parts` does one part.
+//! `--only buffers`, `--only evictions`, `--only nvm` or `--only parts` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod buffers;
@@ -73,6 +73,9 @@ fn main() {
     }
     if wanted("buffers") {
         buffers::buffers(&scale);
+    }
+    if wanted("evictions") {
+        buffers::evictions(&scale);
     }
     if wanted("nvm") {
         nvm::caches(&scale);

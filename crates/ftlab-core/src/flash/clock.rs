@@ -169,9 +169,11 @@ pub struct EventLedger {
     pub(super) is_open: bool,
     /// For each lane, what the eviction under way asks of it in picoseconds, and how much of that is collection.
     work: Vec<(u64, u64)>,
-    /// Lanes and channels that it uses.
+    /// Lanes that it uses, and how many channels.
     lanes: Vec<u32>,
-    channels: Vec<u32>,
+    channels: u32,
+    /// For each channel, the number of the last eviction that used it.
+    last_of_channel: Vec<u64>,
     /// Evictions that took flash time.
     pub events: u64,
     /// Sum over them of the lanes used.
@@ -195,7 +197,7 @@ impl EventLedger {
         Self {
             work: vec![(0, 0); lanes],
             lanes: Vec::with_capacity(lanes),
-            channels: Vec::with_capacity(channels),
+            last_of_channel: vec![0; channels],
             ..Self::default()
         }
     }
@@ -208,9 +210,9 @@ impl EventLedger {
         let work = &mut self.work[lane as usize];
         if work.0 == 0 {
             self.lanes.push(lane);
-            if !self.channels.contains(&channel) {
-                self.channels.push(channel);
-            }
+            let last = &mut self.last_of_channel[channel as usize];
+            self.channels += u32::from(*last <= self.events);
+            *last = self.events + 1;
         }
         work.0 += span.0;
         if matches!(submission.cause(), Cause::Gc | Cause::Merge | Cause::WearLevel) {
@@ -224,11 +226,10 @@ impl EventLedger {
         if self.lanes.is_empty() {
             return None;
         }
-        let used = Used { lanes: self.lanes.len() as u32, channels: self.channels.len() as u32 };
+        let used = Used { lanes: self.lanes.len() as u32, channels: std::mem::take(&mut self.channels) };
         self.events += 1;
         self.lanes_used += self.lanes.len() as u64;
-        self.channels_used += self.channels.len() as u64;
-        self.channels.clear();
+        self.channels_used += u64::from(used.channels);
         let mut longest = (0, 0);
         for lane in self.lanes.drain(..) {
             longest = std::mem::take(&mut self.work[lane as usize]).max(longest);

@@ -32,7 +32,7 @@ use crate::flash::cell::PageClass;
 use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
 use crate::flash::event_tree::EventTree;
 use crate::flash::line::{Line, NONE};
-use crate::flash::port::{FlashPort, Memory, Submission};
+use crate::flash::port::{FlashPort, Gathering, Memory, Submission};
 use crate::flash::waiter::{Edge, Waiter};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::parts::Parts;
@@ -56,6 +56,11 @@ const NOTE: u32 = NONE - 4;
 pub struct Ticket {
     node: u32,
     generation: u32,
+}
+
+impl Ticket {
+    /// Of a moment that has passed.
+    const READY: Self = Self { node: NONE, generation: 0 };
 }
 
 /// Something that ends: a command, several in a row, or the join of others.
@@ -175,6 +180,8 @@ pub struct EventPort {
     beside: BinaryHeap<Reverse<(Time, u64, u32)>>,
     pages: Pages<Ticket>,
     ledger: Ledger,
+    /// What somebody waited for last, and the node that adds up how long.
+    last_wait: (Ticket, Ticket),
     /// Where somebody asks what requests wait for.
     explain: Option<Box<Explanations>>,
     /// Bytes of the tables of the port in whose place this one stands because of that.
@@ -242,6 +249,7 @@ impl EventPort {
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             pages: Pages::new(config, lanes as usize),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
+            last_wait: (Ticket::READY, Ticket::READY),
             explain: None,
             bytes_in_its_place: None,
         }
@@ -751,7 +759,7 @@ impl FlashPort for EventPort {
 
     #[inline]
     fn ready(&self) -> Ticket {
-        Ticket { node: NONE, generation: 0 }
+        Ticket::READY
     }
 
     fn join(&mut self, first: Ticket, second: Ticket) -> Ticket {
@@ -772,6 +780,16 @@ impl FlashPort for EventPort {
         self.wait_for(ticket.node, first);
         self.wait_for(ticket.node, second);
         ticket
+    }
+
+    fn gather(&mut self, all: &mut Gathering<Ticket>, one: Ticket) {
+        if all.is_own {
+            return self.wait_for(all.moment.node, one);
+        }
+        let before = self.numbers;
+        all.moment = self.join(all.moment, one);
+        // Only a new node draws a number.
+        all.is_own = self.numbers != before;
     }
 
     #[inline]
@@ -830,18 +848,11 @@ impl FlashPort for EventPort {
     }
 
     fn end_event(&mut self, done: Ticket) {
-        if let Some(used) = self.ledger.events.close()
-            && !self.has_ended(done)
-        {
-            self.ledger.events.begin(self.now);
-            self.beside_after(EVENT, (self.now.0, used.word()), done);
-        }
+        self.end_event_beside(done);
     }
 
     fn count_wait(&mut self, until: Ticket) {
-        if !self.has_ended(until) {
-            self.beside_after(WAIT, (self.now.0, 0), until);
-        }
+        self.wait_beside(until);
     }
 
     fn note_end(&mut self, ticket: Ticket) -> u32 {
@@ -874,8 +885,10 @@ impl Clock for EventPort {
 
     #[inline]
     fn watch(&mut self, watch: &mut u32, ticket: Ticket, watcher: u32) {
-        if !self.has_ended(ticket) {
-            self.add_waiter(ticket.node, Waiter(watcher | Waiter::IS_WATCHER));
+        let waiter = Waiter(watcher | Waiter::IS_WATCHER);
+        // Pages of a request that wait for the same moment are told once.
+        if !self.has_ended(ticket) && self.nodes[ticket.node as usize].waiter != waiter {
+            self.add_waiter(ticket.node, waiter);
             *watch += 1;
         }
     }
@@ -954,20 +967,7 @@ impl Clock for EventPort {
     }
 
     fn cut(&mut self) -> CommandCounts {
-        let mut counts = CommandCounts::default();
-        for lane in 0..self.lanes.len() as u32 {
-            let Lane { queue, current, .. } = self.lanes[lane as usize];
-            if current != NONE {
-                self.cut_row(lane, &mut counts);
-            }
-            let mut node = queue.first;
-            while node != NONE {
-                let Node { count, submission, .. } = self.nodes[node as usize];
-                counts[submission.command() as usize][submission.cause_index()] += u64::from(count);
-                node = self.next_node[node as usize];
-            }
-        }
-        counts
+        self.unfinished()
     }
 
     fn ledger(&mut self) -> &mut Ledger {

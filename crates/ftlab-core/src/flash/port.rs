@@ -148,6 +148,26 @@ pub trait Ticket: Copy + Send + std::fmt::Debug + 'static {}
 
 impl<T: Copy + Send + std::fmt::Debug + 'static> Ticket for T {}
 
+/// The latest of moments that are added one by one, with nothing submitted to wait for it and no time going on meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub struct Gathering<T> {
+    pub(super) moment: T,
+    /// The port has made a moment for it that nobody else knows.
+    pub(super) is_own: bool,
+}
+
+impl<T: Ticket> Gathering<T> {
+    /// Nothing so far; `ready` is a moment that has passed.
+    pub fn new(ready: T) -> Self {
+        Self { moment: ready, is_own: false }
+    }
+
+    /// The latest of all: nothing more is added.
+    pub fn moment(self) -> T {
+        self.moment
+    }
+}
+
 /// Decides when commands run.
 ///
 /// Order of calls: [`admit`](Self::admit) before the array changes, then [`submit`](Self::submit) at once. Commands
@@ -165,6 +185,12 @@ pub trait FlashPort {
 
     /// The later of two moments.
     fn join(&mut self, first: Self::Ticket, second: Self::Ticket) -> Self::Ticket;
+
+    /// The moment of `all` is the later of two from now on: as [`join`](Self::join), for those who add many.
+    #[inline(always)]
+    fn gather(&mut self, all: &mut Gathering<Self::Ticket>, one: Self::Ticket) {
+        all.moment = self.join(all.moment, one);
+    }
 
     /// Run a command, not before `after`.
     fn submit(&mut self, submission: Submission, after: Self::Ticket) -> Self::Ticket;

@@ -258,7 +258,8 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
 
     /// The last request has completed and the drive is idle: write what is held back.
     pub(crate) fn drain(&mut self) {
-        self.metrics.close_coarse(|totals| self.drive.sample_flash(totals));
+        self.metrics
+            .close_series(|totals| self.drive.sample(totals), |totals| self.drive.sample_flash(totals));
         if self.closing || self.stopped {
             return;
         }

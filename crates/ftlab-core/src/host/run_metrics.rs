@@ -143,21 +143,24 @@ struct CoarseSeries {
     latency_max: Time,
     /// Sum and number of latencies at the last row.
     before: (u128, u64),
-    /// The last request has completed: what is drained after it is no part of the series.
-    closed: bool,
 }
 
 impl CoarseSeries {
     fn new() -> Self {
         let recorder = Recorder::coarse();
-        Self { left: recorder.interval(), recorder, latency_max: Time::ZERO, before: (0, 0), closed: false }
+        Self { left: recorder.interval(), recorder, latency_max: Time::ZERO, before: (0, 0) }
+    }
+
+    /// The next row has those since the last one; `all` are the sum and the number of all until now.
+    fn latencies(&mut self, all: (u128, u64)) {
+        let before = std::mem::replace(&mut self.before, all);
+        let max = std::mem::take(&mut self.latency_max);
+        self.recorder.latencies(all.0 - before.0, all.1 - before.1, max);
     }
 
     /// Add a row; `latencies` are the sum and the number of all until now.
     fn row(&mut self, now: Time, totals: Totals, latencies: (u128, u64)) {
-        let before = std::mem::replace(&mut self.before, latencies);
-        let max = std::mem::take(&mut self.latency_max);
-        self.recorder.latencies(latencies.0 - before.0, latencies.1 - before.1, max);
+        self.latencies(latencies);
         self.recorder.row(now, totals);
         self.left = self.recorder.interval();
     }
@@ -280,20 +283,28 @@ impl RunMetrics {
         self.coarse.row(now, totals, latencies);
     }
 
-    /// The last request has completed: end the coarse series.
-    pub(crate) fn close_coarse(&mut self, sample: impl FnOnce(&mut Totals)) {
-        self.coarse = self.closed_coarse(sample);
+    /// The last request has completed: end the series. What is drained after it is no part of them. `sample` adds what the host
+    /// does not see, and for the coarse series `sample_flash` does.
+    pub(crate) fn close_series(
+        &mut self,
+        sample: impl FnOnce(&mut Totals),
+        sample_flash: impl FnOnce(&mut Totals),
+    ) {
+        self.coarse = self.closed_coarse(sample_flash);
+        let mut totals = self.totals();
+        if let Some(recorder) = &mut self.recorder {
+            sample(&mut totals);
+            recorder.close(self.last_completion, totals);
+        }
     }
 
     /// The coarse series with its last interval cut short.
     fn closed_coarse(&self, sample: impl FnOnce(&mut Totals)) -> CoarseSeries {
         let mut coarse = self.coarse.clone();
-        if !coarse.closed && coarse.left < coarse.recorder.interval() {
-            let mut totals = self.totals();
-            sample(&mut totals);
-            coarse.row(self.last_completion, totals, self.latencies());
-        }
-        coarse.closed = true;
+        let mut totals = self.totals();
+        sample(&mut totals);
+        coarse.latencies(self.latencies());
+        coarse.recorder.close(self.last_completion, totals);
         coarse
     }
 

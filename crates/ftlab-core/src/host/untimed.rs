@@ -85,7 +85,7 @@ pub(crate) fn run<D: Driven>(
     loop {
         driven.look_ahead(admission, splitter);
         if !admission.take()? || (last_arrival && !admission.has_more()?) {
-            metrics.close_coarse(|totals| driven.sample_flash(totals));
+            metrics.close_series(|totals| driven.sample(totals), |totals| driven.sample_flash(totals));
             // A run that ends with an arrival leaves everything as it is then.
             return if last_arrival { Ok(()) } else { driven.drain().map_err(|error| *error) };
         }

@@ -26,6 +26,9 @@ pub struct Series {
     pub reads: Vec<u64>,
     /// Writes completed in the interval.
     pub writes: Vec<u64>,
+    /// Pages that the host wrote in the interval, counted when a request is handed to the drive: of these
+    /// [`write_amplification`](Self::write_amplification) is the mean.
+    pub write_pages: Vec<u64>,
     /// Requests a second in the interval (0 without a clock).
     pub iops: Vec<f64>,
     /// Bytes read and written a second in the interval (0 without a clock).
@@ -61,6 +64,7 @@ impl Series {
             ("requests", Column::Whole(&self.requests)),
             ("reads", Column::Whole(&self.reads)),
             ("writes", Column::Whole(&self.writes)),
+            ("write_pages", Column::Whole(&self.write_pages)),
             ("iops", Column::Real(&self.iops)),
             ("bytes_per_second", Column::Real(&self.bytes_per_second)),
             ("latency_mean_ns", Column::Real(&self.latency_mean_ns)),
@@ -162,6 +166,7 @@ pub(crate) struct Recorder {
     latency_sum: u128,
     latency_count: u64,
     latency_max: Time,
+    closed: bool,
     pub(crate) feed: Option<Arc<SeriesFeed>>,
 }
 
@@ -192,6 +197,7 @@ impl Recorder {
             latency_sum: 0,
             latency_count: 0,
             latency_max: Time::ZERO,
+            closed: false,
             feed: None,
         }
     }
@@ -269,10 +275,22 @@ impl Recorder {
         self.rows.truncate(pairs);
     }
 
-    pub(crate) fn finish(mut self, end: Time, totals: Totals) -> Series {
-        if self.rows.last().is_none_or(|row| row.totals.requests < totals.requests) && totals.requests > 0 {
-            self.push(end, totals);
+    /// No request completes any more: the last one did at `end`. What the drive has done since then is in the last row, however
+    /// long rows are.
+    pub(crate) fn close(&mut self, end: Time, totals: Totals) {
+        if self.closed {
+            return;
         }
+        self.closed = true;
+        match self.rows.last_mut() {
+            Some(row) if row.totals.requests == totals.requests => row.totals = totals,
+            _ if totals.requests > 0 => self.push(end, totals),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn finish(mut self, end: Time, totals: Totals) -> Series {
+        self.close(end, totals);
         columns_from(&self.rows, 0)
     }
 }
@@ -292,6 +310,7 @@ fn columns_from(rows: &[Row], first: usize) -> Series {
         series.requests.push(now.requests);
         series.reads.push(now.reads - before.reads);
         series.writes.push(now.writes - before.writes);
+        series.write_pages.push(written);
         series.iops.push(rate(now.requests - before.requests));
         series.bytes_per_second.push(rate(now.bytes - before.bytes));
         series.latency_mean_ns.push(if row.latency_count > 0 {

@@ -8,7 +8,7 @@ use crate::buffer::order::{Buffered, FrameId, VictimUnit};
 use crate::cause::Cause;
 use crate::error::FlashResult;
 use crate::flash::Flash;
-use crate::flash::port::{FlashPort, Ticket};
+use crate::flash::port::{FlashPort, Gathering, Ticket};
 use crate::geometry::Lpn;
 use crate::layer::Layer;
 
@@ -24,7 +24,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         self.counts.events += 1;
         flash.port.begin_event();
-        let mut event = flash.port.ready();
+        let mut event = Gathering::new(flash.port.ready());
         // The host waits for an eviction, so that the next one begins after it.
         let after = match self.wait {
             Wait::Event => flash.port.join(after, self.draining),
@@ -49,7 +49,7 @@ impl<T: Ticket> WriteBuffer<T> {
                     self.order.take(page, &mut self.scratch.leaving);
                 }
                 let done = self.write_victim(flash, below, after)?;
-                event = flash.port.join(event, done);
+                flash.port.gather(&mut event, done);
             }
             self.scratch.candidates = chosen;
         } else {
@@ -58,9 +58,10 @@ impl<T: Ticket> WriteBuffer<T> {
                 victims += 1;
                 frames += self.scratch.leaving.len() as u32;
                 let done = self.write_victim(flash, below, after)?;
-                event = flash.port.join(event, done);
+                flash.port.gather(&mut event, done);
             }
         }
+        let event = event.moment();
         self.end_event(flash, event);
         self.look_at_victims(flash, below);
         Ok(event)
@@ -76,13 +77,14 @@ impl<T: Ticket> WriteBuffer<T> {
     /// All victims of an eviction are on their way: their frames are free.
     fn end_event<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, event: T) {
         let mut freed = std::mem::take(&mut self.scratch.freed);
-        for frame in freed.drain(..) {
-            if self.wait == Wait::Event && !self.is_ending {
-                let moment = flash.port.join(event, self.frames.ready(&flash.port, frame));
-                self.frames.set_ready(&flash.port, frame, moment);
+        if self.wait == Wait::Event && !self.is_ending {
+            self.frames.leave_together(&mut flash.port, &freed, event);
+        } else {
+            for frame in &freed {
+                self.frames.leave(*frame);
             }
-            self.frames.leave(frame);
         }
+        freed.clear();
         self.scratch.freed = freed;
         self.draining = flash.port.join(self.draining, event);
         flash.port.end_event(event);
@@ -128,6 +130,11 @@ impl<T: Ticket> WriteBuffer<T> {
         after: T,
     ) -> FlashResult<T> {
         self.counts.victims += 1;
+        if let ([frame], VictimUnit::Page) = (&self.scratch.leaving[..], self.victim_unit) {
+            let frame = *frame;
+            self.scratch.leaving.clear();
+            return self.write_victim_frame(flash, below, frame, after);
+        }
         let mut leaving = std::mem::take(&mut self.scratch.leaving);
         let before = self.before_leaving(flash);
         let done = self.write_frames(flash, below, &mut leaving, after)?;
@@ -135,17 +142,54 @@ impl<T: Ticket> WriteBuffer<T> {
             let dirty = self.frames.dirty(frame);
             if dirty == 0 {
                 self.counts.clean_evicted += 1;
+                self.scratch.freed.push(frame);
             } else {
-                self.note_left(flash, self.frames.page(frame).lpn, dirty, before, done);
-                self.frames.set_dirty(frame, 0);
-                if !self.is_ending {
-                    self.frames.set_ready(&flash.port, frame, done);
-                }
+                self.left(flash, frame, dirty, before, done);
             }
-            self.scratch.freed.push(frame);
         }
         self.scratch.leaving = leaving;
         Ok(done)
+    }
+
+    /// The same for a victim that is one frame: most are.
+    fn write_victim_frame<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        frame: FrameId,
+        after: T,
+    ) -> FlashResult<T> {
+        let dirty = self.frames.dirty(frame);
+        if dirty == 0 {
+            self.counts.clean_evicted += 1;
+            self.scratch.freed.push(frame);
+            return Ok(flash.port.ready());
+        }
+        let before = self.before_leaving(flash);
+        self.counts.pages_evicted += 1;
+        self.group = self.group.wrapping_sub(1);
+        let group = Group { id: self.group, units: 1 };
+        let done = self.write_page(flash, below, &[frame], (group, 0), after)?;
+        self.left(flash, frame, dirty, before, done);
+        Ok(done)
+    }
+
+    /// What was dirty of a frame has left it: it is free when the eviction ends.
+    #[inline]
+    fn left<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        frame: FrameId,
+        dirty: u64,
+        before: usize,
+        done: T,
+    ) {
+        self.note_left(flash, self.frames.page(frame).lpn, dirty, before, done);
+        // All victims of an event are waited for together.
+        if self.wait == Wait::Frame && !self.is_ending {
+            self.frames.set_ready(&flash.port, frame, done);
+        }
+        self.scratch.freed.push(frame);
     }
 
     /// Write what is dirty of `frames` as one group, pages ascending. Returns when it is in flash.
@@ -174,7 +218,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 return self.write_padded(flash, below, frames, start..start + of, after);
             }
         }
-        let (mut done, mut rest) = (flash.port.ready(), dirty);
+        let (mut done, mut rest) = (Gathering::new(flash.port.ready()), dirty);
         let mut at = 0;
         while rest > 0 {
             let count = self.frames_of_page(&frames[at..]);
@@ -187,9 +231,9 @@ impl<T: Ticket> WriteBuffer<T> {
             rest -= units;
             let group = Group { id, units: dirty };
             let written = self.write_page(flash, below, page, (group, rest), after)?;
-            done = flash.port.join(done, written);
+            flash.port.gather(&mut done, written);
         }
-        Ok(done)
+        Ok(done.moment())
     }
 
     /// How many of `frames` go into one NAND page: all of them for a victim that is a page, and those of one aligned group of
@@ -212,6 +256,16 @@ impl<T: Ticket> WriteBuffer<T> {
         (group, rest): (Group, u32),
         after: T,
     ) -> FlashResult<T> {
+        let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
+        if let ([frame], false) = (frames, flash.nand.verifies())
+            && let Some(sectors) = self.frames.dirty_span(*frame)
+        {
+            let after = flash.port.join(after, self.frames.ready(&flash.port, *frame));
+            let lpn = self.frames.page(*frame).lpn;
+            let access =
+                Access { lpn, first_sector: sectors.start, sectors: sectors.end - sectors.start, ..context };
+            return below.write(flash, &access, after);
+        }
         let mut after = after;
         let (mut parts, mut versions) =
             (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
@@ -228,7 +282,6 @@ impl<T: Ticket> WriteBuffer<T> {
             versions
                 .extend(held.filter(|(sector, _)| (dirty >> sector) & 1 == 1).map(|(_, version)| *version));
         }
-        let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
         let access =
             Access::gathered(&parts, &versions, &context).spanning(self.per_unit, 1 << self.page_shift);
         let done = below.write(flash, &access, after);
@@ -248,7 +301,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         let group = Group { id: self.group, units: units.end - units.start };
         let (full, slots) = (bits(&(0..self.per_unit)), 1 << self.page_shift);
-        let mut done = flash.port.ready();
+        let mut done = Gathering::new(flash.port.ready());
         let (mut parts, mut versions) =
             (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
         let mut found = std::mem::take(&mut self.scratch.found);
@@ -289,11 +342,11 @@ impl<T: Ticket> WriteBuffer<T> {
             }
             let access = Access { sectors: (end - first) * self.per_unit, versions: &versions, ..context };
             let written = below.write(flash, &access, read)?;
-            done = flash.port.join(done, written);
+            flash.port.gather(&mut done, written);
             (at, first) = (page, end);
         }
         (self.scratch.parts, self.scratch.versions, self.scratch.found) = (parts, versions, found);
-        Ok(done)
+        Ok(done.moment())
     }
 
     /// The versions of all sectors of `units`: those that `frames` hold, and the others as they were `found`.
@@ -332,12 +385,12 @@ impl<T: Ticket> WriteBuffer<T> {
             let event = if self.keeps_reads {
                 self.clean_all(flash, below, after)?
             } else {
-                let mut event = flash.port.ready();
+                let mut event = Gathering::new(flash.port.ready());
                 while self.next_victim(NOBODY) {
                     let done = self.write_victim(flash, below, after)?;
-                    event = flash.port.join(event, done);
+                    flash.port.gather(&mut event, done);
                 }
-                event
+                event.moment()
             };
             self.end_event(flash, event);
         }
@@ -354,7 +407,7 @@ impl<T: Ticket> WriteBuffer<T> {
         let mut pages = std::mem::take(&mut self.scratch.candidates);
         pages.clear();
         self.order.candidates(NOBODY, self.shape.frames as usize, &mut pages);
-        let mut event = flash.port.ready();
+        let mut event = Gathering::new(flash.port.ready());
         let mut pending = pages.drain(..).peekable();
         let mut chosen = std::mem::take(&mut self.scratch.leaving);
         while let Some(page) = pending.next() {
@@ -372,7 +425,7 @@ impl<T: Ticket> WriteBuffer<T> {
             }
             self.counts.victims += 1;
             let done = self.write_frames(flash, below, &mut chosen, after)?;
-            event = flash.port.join(event, done);
+            flash.port.gather(&mut event, done);
             for frame in chosen.drain(..) {
                 if self.frames.dirty(frame) != 0 {
                     self.frames.set_dirty(frame, 0);
@@ -382,7 +435,7 @@ impl<T: Ticket> WriteBuffer<T> {
         }
         drop(pending);
         (self.scratch.candidates, self.scratch.leaving) = (pages, chosen);
-        Ok(event)
+        Ok(event.moment())
     }
 
     /// The run has ended: write what is left, at the same rate, one eviction after the other.

@@ -43,6 +43,24 @@ impl Masks {
         (self.words[word] >> bit) & self.full()
     }
 
+    /// Put `mask` into the set.
+    #[inline]
+    fn add(&mut self, frame: FrameId, mask: u64) {
+        let (word, bit) = self.place(frame);
+        self.words[word] |= mask << bit;
+    }
+
+    /// Empty the set; returns what was in it.
+    #[inline]
+    fn take(&mut self, frame: FrameId) -> u64 {
+        let (word, bit) = self.place(frame);
+        let full = self.full();
+        let word = &mut self.words[word];
+        let mask = (*word >> bit) & full;
+        *word ^= mask << bit;
+        mask
+    }
+
     #[inline]
     fn set(&mut self, frame: FrameId, mask: u64) {
         let (word, bit) = self.place(frame);
@@ -57,6 +75,15 @@ fn nothing(len: usize) -> Vec<u32> {
     let mut table = table::zeros(len);
     table.fill(NONE);
     table
+}
+
+/// Free frames in a row that may be written from the same moment on.
+#[derive(Debug, Clone, Copy)]
+struct Together<T> {
+    /// Free frames ahead of them, behind those of the entry before.
+    ahead: u32,
+    count: u32,
+    from: T,
 }
 
 /// The frames of a buffer. A frame has a page, or is free.
@@ -76,6 +103,10 @@ pub(crate) struct Frames<T> {
     fresh: u32,
     /// Other free frames, in the order in which they became free.
     freed: VecDeque<FrameId>,
+    /// Those of them that may be written from a moment on that is not in `ready`.
+    together: VecDeque<Together<T>>,
+    /// Free frames behind the last of those.
+    alone: u32,
     /// With verification, versions of the sectors of each frame.
     versions: Vec<u32>,
     /// How many a frame has.
@@ -103,6 +134,8 @@ impl<T: Ticket> Frames<T> {
             is_direct,
             fresh: 0,
             freed: VecDeque::new(),
+            together: VecDeque::new(),
+            alone: 0,
             versions: vec![0; frames as usize * versions_each as usize],
             versions_each: versions_each as usize,
             dirty_frames: 0,
@@ -127,7 +160,8 @@ impl<T: Ticket> Frames<T> {
         (self.lpns.len() * 4
             + self.held.words.len() * 8
             + self.dirty.words.len() * 8
-            + (self.directory.len() + self.freed.capacity()) * 4) as u64
+            + (self.directory.len() + self.freed.capacity()) * 4
+            + self.together.capacity() * size_of::<Together<T>>()) as u64
             + self.ready.table_bytes()
     }
 
@@ -209,20 +243,35 @@ impl<T: Ticket> Frames<T> {
         (self.count() - self.fresh) as usize + self.freed.len()
     }
 
-    /// The frame that has been free for longest, for a page that enters it.
+    /// The frame that has been free for longest, for a page that enters it, and from when on it may be written.
     #[inline]
-    pub(crate) fn take_free(&mut self) -> Option<FrameId> {
+    pub(crate) fn take_free<P: FlashPort<Ticket = T>>(&mut self, port: &P) -> Option<(FrameId, T)> {
         if self.fresh < self.count() {
             self.fresh += 1;
-            return Some(FrameId(self.fresh - 1));
+            return Some((FrameId(self.fresh - 1), port.ready()));
         }
-        self.freed.pop_front()
+        let frame = self.freed.pop_front()?;
+        match self.together.front_mut() {
+            Some(Together { ahead: 0, count, from }) => {
+                *count -= 1;
+                let (is_last, from) = (*count == 0, *from);
+                if is_last {
+                    self.together.pop_front();
+                }
+                return Some((frame, from));
+            }
+            Some(Together { ahead, .. }) => *ahead -= 1,
+            None => self.alone -= u32::from(size_of::<T>() > 0),
+        }
+        Some((frame, self.ready.get(port, frame)))
     }
 
     /// Pages have entered frames that were not taken: the others are free, in their order.
     pub(crate) fn find_free(&mut self) {
         self.fresh = self.count();
         self.freed = (0..self.count()).map(FrameId).filter(|frame| self.page(*frame).lpn.0 == NONE).collect();
+        self.together.clear();
+        self.alone = if size_of::<T>() > 0 { self.freed.len() as u32 } else { 0 };
     }
 
     /// `frame`, which is free, takes a page of which it holds nothing so far.
@@ -237,9 +286,41 @@ impl<T: Ticket> Frames<T> {
         self.held.set(frame, 0);
     }
 
+    /// The pages of `frames` leave together. They may be written from `from` on, and not before their own moments.
+    pub(crate) fn leave_together<P: FlashPort<Ticket = T>>(
+        &mut self,
+        port: &mut P,
+        frames: &[FrameId],
+        from: T,
+    ) {
+        if size_of::<T>() == 0 || port.has_passed(from) {
+            for frame in frames {
+                self.leave(*frame);
+            }
+            return;
+        }
+        let mut is_first = true;
+        for frame in frames {
+            let own = self.ready.get(port, *frame);
+            self.leave(*frame);
+            if !port.has_passed(own) {
+                let moment = port.join(from, own);
+                self.ready.set(port, *frame, moment);
+                continue;
+            }
+            self.alone -= 1;
+            match self.together.back_mut() {
+                Some(last) if !is_first && self.alone == 0 => last.count += 1,
+                _ => self.together.push_back(Together { ahead: self.alone, count: 1, from }),
+            }
+            (self.alone, is_first) = (0, false);
+        }
+    }
+
     /// `frame` is free: its page has left. From its moment on it may be written.
     pub(crate) fn leave(&mut self, frame: FrameId) {
-        self.set_dirty(frame, 0);
+        self.alone += u32::from(size_of::<T>() > 0);
+        self.dirty_frames -= u32::from(self.dirty.take(frame) != 0);
         self.freed.push_back(frame);
         let lpn = std::mem::replace(&mut self.lpns[frame.0 as usize], NONE);
         self.used -= 1;
@@ -295,12 +376,29 @@ impl<T: Ticket> Frames<T> {
         self.dirty.get(frame)
     }
 
+    /// The dirty sectors of a frame, if they follow each other.
+    #[inline]
+    pub(crate) fn dirty_span(&self, frame: FrameId) -> Option<std::ops::Range<u32>> {
+        let mask = self.dirty.get(frame);
+        let end = 64 - mask.leading_zeros();
+        let start = mask.trailing_zeros();
+        (start < end && mask.count_ones() == end - start).then_some(start..end)
+    }
+
     #[inline]
     pub(crate) fn set_dirty(&mut self, frame: FrameId, mask: u64) {
         let before = self.dirty.get(frame);
         self.dirty_frames += u32::from(mask != 0);
         self.dirty_frames -= u32::from(before != 0);
         self.dirty.set(frame, mask);
+    }
+
+    /// A frame holds newer data than flash of these sectors, beside what it held.
+    #[inline]
+    pub(crate) fn written(&mut self, frame: FrameId, mask: u64) {
+        self.dirty_frames += u32::from(self.dirty.get(frame) == 0 && mask != 0);
+        self.dirty.add(frame, mask);
+        self.held.add(frame, mask);
     }
 
     #[inline]
@@ -365,6 +463,7 @@ impl<T: Ticket> Frames<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flash::port::CountingPort;
     use crate::rng::Rng;
 
     #[test]
@@ -388,13 +487,13 @@ mod tests {
                         }
                     }
                     (None, None) => {
-                        let taken = frames.take_free();
+                        let taken = frames.take_free(&CountingPort);
                         assert_eq!(
-                            taken.map(|frame| frame.0),
+                            taken.map(|(frame, ())| frame.0),
                             free.pop_front(),
                             "the first that became free"
                         );
-                        let Some(frame) = taken else { continue };
+                        let Some((frame, ())) = taken else { continue };
                         let mask = (rng.below(u64::MAX) | 1) & (u64::MAX >> (64 - parts));
                         frames.enter(frame, Lpn(lpn));
                         frames.set_held(frame, mask);

@@ -32,7 +32,7 @@ impl<T: Ticket> Moments<T> {
 
     #[inline]
     pub(super) fn get<P: FlashPort<Ticket = T>>(&self, port: &P, frame: FrameId) -> T {
-        if size_of::<T>() == 0 {
+        if size_of::<T>() == 0 || self.of.is_empty() {
             return port.ready();
         }
         self.of.get(&frame.0).copied().unwrap_or_else(|| port.ready())
@@ -44,7 +44,9 @@ impl<T: Ticket> Moments<T> {
             return;
         }
         if port.has_passed(moment) {
-            self.of.remove(&frame.0);
+            if !self.of.is_empty() {
+                self.of.remove(&frame.0);
+            }
             return;
         }
         self.of.insert(frame.0, moment);

@@ -106,22 +106,21 @@ impl<T: Ticket> WriteBuffer<T> {
         moved: &Moved<T>,
     ) -> FlashResult<T> {
         let mask = mask_of(unit);
-        let frame = if let Some(frame) = self.frames.find(lpn) {
+        let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
             self.counts.write_hits += 1;
             self.order.on_hit(self.frames.page(frame), true);
-            frame
+            (frame, self.frames.ready(&flash.port, frame))
         } else {
             self.counts.write_misses += 1;
-            let frame = self.take_frame(flash, below, lpn)?;
-            flash.port.count_wait(self.frames.ready(&flash.port, frame));
+            let (frame, ready) = self.take_frame(flash, below, lpn)?;
+            flash.port.count_wait(ready);
             self.frames.enter(frame, lpn);
             self.order.on_insert(self.frames.page(frame), true);
-            frame
+            (frame, ready)
         };
-        let done = moved.done(flash, self.frames.ready(&flash.port, frame));
+        let done = moved.done(flash, ready);
         self.frames.set_ready(&flash.port, frame, done);
-        self.frames.set_held(frame, self.frames.held(frame) | mask);
-        self.frames.set_dirty(frame, self.frames.dirty(frame) | mask);
+        self.frames.written(frame, mask);
         self.put_versions(frame, mask, unit.versions);
         self.note(lpn, mask, || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
         Ok(done)
@@ -138,20 +137,20 @@ impl<T: Ticket> WriteBuffer<T> {
         }
     }
 
-    /// A free frame for `lpn`, which has none. Others leave if it must be.
+    /// A free frame for `lpn`, which has none, and from when on it may be written. Others leave if it must be.
     fn take_frame<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
         flash: &mut Flash<P>,
         below: &mut L,
         lpn: Lpn,
-    ) -> FlashResult<FrameId> {
+    ) -> FlashResult<(FrameId, T)> {
         if self.frames.free() == 0 {
             let ready = flash.port.ready();
             self.evict(flash, below, lpn, ready)?;
         }
         Ok(self
             .frames
-            .take_free()
+            .take_free(&flash.port)
             .expect("validated: more frames than a block has units, so that others can leave"))
     }
 
@@ -286,18 +285,18 @@ impl<T: Ticket> WriteBuffer<T> {
         after: T,
     ) -> FlashResult<()> {
         let mask = mask_of(unit);
-        let frame = if let Some(frame) = self.frames.find(lpn) {
+        let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
             self.counts.write_hits += 1;
             self.order.on_hit(self.frames.page(frame), false);
-            frame
+            (frame, self.frames.ready(&flash.port, frame))
         } else {
             self.counts.write_misses += 1;
-            let frame = self.take_frame(flash, below, lpn)?;
+            let (frame, ready) = self.take_frame(flash, below, lpn)?;
             self.frames.enter(frame, lpn);
             self.order.on_insert(self.frames.page(frame), false);
-            frame
+            (frame, ready)
         };
-        let moment = flash.port.join(after, self.frames.ready(&flash.port, frame));
+        let moment = flash.port.join(after, ready);
         self.frames.set_ready(&flash.port, frame, moment);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
@@ -529,15 +528,15 @@ impl<T: Ticket> WriteBuffer<T> {
         versions: &[u32],
         read: T,
     ) -> FlashResult<()> {
-        let frame = if let Some(frame) = self.frames.find(lpn) {
-            frame
+        let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
+            (frame, self.frames.ready(&flash.port, frame))
         } else {
-            let frame = self.take_frame(flash, below, lpn)?;
+            let (frame, ready) = self.take_frame(flash, below, lpn)?;
             self.frames.enter(frame, lpn);
             self.order.on_insert(self.frames.page(frame), false);
-            frame
+            (frame, ready)
         };
-        let moment = flash.port.join(read, self.frames.ready(&flash.port, frame));
+        let moment = flash.port.join(read, ready);
         self.frames.set_ready(&flash.port, frame, moment);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, versions);

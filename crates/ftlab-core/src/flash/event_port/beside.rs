@@ -25,6 +25,32 @@ impl EventPort {
         ticket
     }
 
+    /// An eviction, of which all was submitted, ends with `done`.
+    pub(super) fn end_event_beside(&mut self, done: Ticket) {
+        if let Some(used) = self.ledger.events.close()
+            && !self.has_ended(done)
+        {
+            self.ledger.events.begin(self.now);
+            self.beside_after(EVENT, (self.now.0, used.word()), done);
+        }
+    }
+
+    /// Add up how long somebody waits for `until`.
+    pub(super) fn wait_beside(&mut self, until: Ticket) {
+        if self.has_ended(until) {
+            return;
+        }
+        // The pages of a request often wait for the same eviction.
+        let (of, wait) = self.last_wait;
+        let (since, count) =
+            self.nodes.get(wait.node as usize).map_or((0, 0), |node| node.submission.words());
+        if of == until && !self.has_ended(wait) && since == self.now.0 {
+            self.nodes[wait.node as usize].submission = Submission::of_words(since, count + 1);
+        } else {
+            self.last_wait = (until, self.beside_after(WAIT, (self.now.0, 1), until));
+        }
+    }
+
     /// What a node beside flash waits for has ended.
     #[cold]
     pub(super) fn begin_beside(&mut self, node: u32) {
@@ -39,7 +65,7 @@ impl EventPort {
                 self.ledger.events.end(self.now);
                 self.ledger.evicted(Used::of_word(second), Time(first), self.now);
             }
-            WAIT => self.ledger.events.waited_ps += self.now.since(Time(first)).0,
+            WAIT => self.ledger.events.waited_ps += second * self.now.since(Time(first)).0,
             _ => self.ledger.ends[first as usize] = self.now,
         }
         self.end(node);

@@ -1,7 +1,7 @@
 //! The log of commands, what of them has not ended when a run does, and what is told of them to those who explain.
 
 use super::explain::UnderWay;
-use super::{EventPort, Lane, NOTE, Node, Phase};
+use super::{EventPort, Lane, NONE, NOTE, Node, Phase};
 use crate::cause::CommandCounts;
 use crate::flash::port::Submission;
 use crate::flash::waiter::Waiter;
@@ -39,9 +39,27 @@ impl EventPort {
         }
     }
 
+    /// The commands that have not ended.
+    pub(super) fn unfinished(&mut self) -> CommandCounts {
+        let mut counts = CommandCounts::default();
+        for lane in 0..self.lanes.len() as u32 {
+            let Lane { queue, current, .. } = self.lanes[lane as usize];
+            if current != NONE {
+                self.cut_row(lane, &mut counts);
+            }
+            let mut node = queue.first;
+            while node != NONE {
+                let Node { count, submission, .. } = self.nodes[node as usize];
+                counts[submission.command() as usize][submission.cause_index()] += u64::from(count);
+                node = self.next_node[node as usize];
+            }
+        }
+        counts
+    }
+
     /// The commands that a lane works on, of which several may be in a row: how many of each node have not ended by now.
     /// Those ahead of the last node were accounted for when the row began, and the last one was not.
-    pub(super) fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
+    fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
         let Lane { row, current, started, .. } = self.lanes[lane as usize];
         let mut ahead = Vec::new();
         let mut node = row;

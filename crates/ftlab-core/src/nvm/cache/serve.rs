@@ -100,7 +100,7 @@ impl<T: Ticket> Nvm<T> {
         let read =
             self.read_whole(flash, below, access, missing.iter().map(|page| page.0), &mut brought, after)?;
         for (at, (lpn, start)) in missing.iter().enumerate() {
-            let frame = self.free_frame();
+            let frame = self.free_frame(&flash.port);
             self.enter(frame, *lpn, false);
             self.counts.frame_writes += 1;
             let moment = flash.port.join(self.frames.ready(&flash.port, frame), read);
@@ -144,8 +144,9 @@ impl<T: Ticket> Nvm<T> {
         read
     }
 
-    fn free_frame(&mut self) -> FrameId {
-        self.frames.take_free().expect("an eviction frees a frame")
+    /// A free frame. When it may be written is known of the frame itself here.
+    fn free_frame<P: FlashPort<Ticket = T>>(&mut self, port: &P) -> FrameId {
+        self.frames.take_free(port).expect("an eviction frees a frame").0
     }
 
     #[inline(never)]
@@ -197,7 +198,7 @@ impl<T: Ticket> Nvm<T> {
                 arrived =
                     self.read_whole(flash, below, access, std::iter::once(lpn), &mut brought, arrived)?;
             }
-            let frame = self.free_frame();
+            let frame = self.free_frame(&flash.port);
             self.enter(frame, lpn, true);
             if flash.nand.verifies() {
                 brought.resize(self.per_unit as usize, 0);
