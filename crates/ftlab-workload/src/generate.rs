@@ -5,8 +5,8 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 use ftlab_core::rng::Rng;
 use ftlab_core::time::nearest;
 
-use crate::common::{Bursts, CommonKeys, Interarrival, SECTOR};
-use crate::process::{Hyperexponential, chance, choose, exponential, normal, pareto};
+use crate::common::{CommonKeys, Interarrival, SECTOR};
+use crate::process::{Hyperexponential, Pareto, chance, choose, exponential, normal};
 use crate::refusal::refuse;
 use crate::size::{RequestBytes, Sizes};
 use crate::zipf::{Permutation, Zipf};
@@ -20,19 +20,23 @@ pub(crate) struct Arrivals {
     /// Mean span; with `bursts`, within a burst.
     pub(crate) mean_ns: f64,
     pub(crate) bursty: Hyperexponential,
-    pub(crate) bursts: Option<Bursts>,
+    /// Times with arrivals, and times without.
+    pub(crate) bursts: Option<[Pareto; 2]>,
     /// After so many requests, a pause of so many nanoseconds.
     pub(crate) think: Option<(u64, f64)>,
 }
 
 impl Arrivals {
     pub(crate) fn new(common: &CommonKeys) -> Self {
-        let bursts = common.bursts.map_or(1.0, |bursts| bursts.on_us / (bursts.on_us + bursts.off_us));
+        let share_on = common.bursts.map_or(1.0, |bursts| bursts.on_us / (bursts.on_us + bursts.off_us));
         Self {
             kind: common.interarrival.unwrap_or_default(),
-            mean_ns: common.mean_interarrival_us() * 1000.0 * bursts,
+            mean_ns: common.mean_interarrival_us() * 1000.0 * share_on,
             bursty: Hyperexponential::new(common.gap_cv.unwrap_or(DEFAULT_GAP_CV)),
-            bursts: common.bursts,
+            bursts: common.bursts.map(|bursts| {
+                let law = |us: f64, alpha| Pareto::new(us * 1e3, alpha);
+                [law(bursts.on_us, bursts.on_alpha), law(bursts.off_us, bursts.off_alpha)]
+            }),
             think: common.think.map(|think| (think.every_requests, think.pause_us * 1000.0)),
         }
     }
@@ -73,12 +77,12 @@ impl ArrivalClock {
             Interarrival::Bursty => self.arrivals.bursty.draw(&mut self.rng) * mean,
         };
         self.now_ns += span;
-        if let Some(bursts) = &self.arrivals.bursts {
+        if let Some([on, off]) = &self.arrivals.bursts {
             let mut span = span;
             while span > self.burst_ns {
                 span -= self.burst_ns;
-                self.now_ns += pareto(&mut self.rng, bursts.off_us * 1e3, bursts.off_alpha);
-                self.burst_ns = pareto(&mut self.rng, bursts.on_us * 1e3, bursts.on_alpha);
+                self.now_ns += off.draw(&mut self.rng);
+                self.burst_ns = on.draw(&mut self.rng);
             }
             self.burst_ns -= span;
         }

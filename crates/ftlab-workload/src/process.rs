@@ -23,11 +23,44 @@ pub(crate) fn lognormal(rng: &mut Rng, median: f64, sigma: f64) -> f64 {
     median * libm::exp(sigma * normal(rng))
 }
 
-/// Pareto with this mean; `alpha` is above 1. Cut at 1,000 times the mean, so that no single span is the whole run.
-pub(crate) fn pareto(rng: &mut Rng, mean: f64, alpha: f64) -> f64 {
-    let smallest = mean * (alpha - 1.0) / alpha;
-    let span = smallest * libm::exp(-libm::log(1.0 - rng.unit()) / alpha);
-    span.min(1000.0 * mean)
+/// Pareto's law, cut so that no single span is the whole run: spans above 1,000 times the mean count as so long. What is
+/// cut off is made up for by longer spans, so that the mean is the one that is stated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pareto {
+    smallest: f64,
+    alpha: f64,
+    largest: f64,
+}
+
+impl Pareto {
+    /// Largest span / mean span.
+    const LARGEST: f64 = 1000.0;
+
+    /// With this mean; `alpha` is above 1.
+    pub(crate) fn new(mean: f64, alpha: f64) -> Self {
+        // The mean of the spans, which grows with the smallest of them.
+        let mean_by = |smallest: f64| {
+            let decay = (alpha - 1.0) * libm::log(smallest / Self::LARGEST);
+            smallest * (1.0 - libm::expm1(decay) / (alpha - 1.0))
+        };
+        let (mut low, mut high) = (0.0, 1.0);
+        // As many halvings as a number has bits.
+        for _ in 0..f64::MANTISSA_DIGITS {
+            let middle = f64::midpoint(low, high);
+            if mean_by(middle) < 1.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Self { smallest: mean * high, alpha, largest: mean * Self::LARGEST }
+    }
+
+    #[inline(always)]
+    pub(crate) fn draw(&self, rng: &mut Rng) -> f64 {
+        let span = self.smallest * libm::exp(-libm::log(1.0 - rng.unit()) / self.alpha);
+        span.min(self.largest)
+    }
 }
 
 /// Geometric from 1 with this mean.
@@ -341,13 +374,41 @@ mod tests {
                 "{cv}: {mean} {deviation}"
             );
         }
-        let (mean, _) = moments((0..400_000).map(|_| pareto(&mut rng, 5.0, 2.5)));
-        assert!((mean - 5.0).abs() < 0.1, "{mean}");
         let (mean, _) = moments((0..400_000).map(|_| geometric(&mut rng, 2.0) as f64));
         assert!((mean - 2.0).abs() < 0.02, "{mean}");
         let mut sizes: Vec<f64> = (0..10_001).map(|_| lognormal(&mut rng, 8.0, 1.6)).collect();
         sizes.sort_by(f64::total_cmp);
         assert!((sizes[5000] / 8.0 - 1.0).abs() < 0.06, "{}", sizes[5000]);
+    }
+
+    /// The variance of Pareto's law from `smallest` on, where spans above `largest` count as so long; the mean is 1.
+    fn variance_of_pareto(smallest: f64, alpha: f64, largest: f64) -> f64 {
+        let beyond = smallest.powf(alpha) * (largest.powf(2.0 - alpha) - smallest.powf(2.0 - alpha));
+        smallest.powi(2) + 2.0 * beyond / (2.0 - alpha) - 1.0
+    }
+
+    #[test]
+    fn spans_by_paretos_law_have_the_mean_that_is_stated() {
+        const DRAWS: u32 = 100_000;
+        const JUST_ABOVE: f64 = 1.0 + f64::EPSILON;
+        for alpha in [1.01, 1.05, 1.2, 1.5, 3.0] {
+            let law = Pareto::new(5.0, alpha);
+            let variance = variance_of_pareto(law.smallest / 5.0, alpha, law.largest / 5.0);
+            let bound = 4.0 * (variance / f64::from(DRAWS)).sqrt();
+            for seed in 1..=6 {
+                let mut rng = Rng::for_path(seed, &[]);
+                let (mean, _) = moments((0..DRAWS).map(|_| law.draw(&mut rng) / 5.0));
+                assert!((mean - 1.0).abs() < bound, "alpha {alpha}, seed {seed}: {mean}, bound {bound}");
+            }
+        }
+        let smallest = |alpha| Pareto::new(1.0, alpha).smallest;
+        for (alpha, mean) in [
+            (JUST_ABOVE, smallest(JUST_ABOVE) * (1.0 + (1000.0 / smallest(JUST_ABOVE)).ln())),
+            (2.0, 2.0 * smallest(2.0) - smallest(2.0).powi(2) / 1000.0),
+            (3.0, 1.5 * smallest(3.0) - smallest(3.0).powi(3) / 2e6),
+        ] {
+            assert!((mean - 1.0).abs() < 1e-12, "alpha {alpha}: {mean} by its closed form");
+        }
     }
 
     #[test]

@@ -561,6 +561,35 @@ fn bursts_keep_the_rate_and_pauses_come_on_top() {
 }
 
 #[test]
+fn bursts_keep_the_rate_however_much_their_times_differ() {
+    const REQUESTS: u64 = 30_000;
+    // Exponent, and standard deviation / mean of such times.
+    for (alpha, deviation) in [(1.01, 13.7), (1.05, 12.8), (1.2, 9.4), (3.0, 0.58)] {
+        for (on_us, off_us, alphas) in [(10.0, 100.0, [100.0, alpha]), (100.0, 100.0, [alpha, 100.0])] {
+            let json = format!(
+                r#"{{"kind":"uniform","requests":{REQUESTS},"mean_interarrival_us":100,
+                    "bursts":{{"on_us":{on_us},"off_us":{off_us},"on_alpha":{},"off_alpha":{}}}}}"#,
+                alphas[0], alphas[1]
+            );
+            let stated_us = REQUESTS as f64 * 100.0;
+            let means = (1..=6).map(|seed| {
+                let mut source = config(&json).factory(GIB, Some(seed), None).unwrap().open(0).unwrap();
+                let mut out = Vec::new();
+                while source.fill(&mut out, 4096).unwrap() > 0 {}
+                out[out.len() - 1].arrival_ns as f64 / 1e3 / stated_us
+            });
+            let mean = means.sum::<f64>() / 6.0;
+            let cycles = 6.0 * stated_us / (on_us + off_us);
+            // Of the times, and of the spans between arrivals.
+            let bound = 4.0
+                * (deviation * off_us / (on_us + off_us) / cycles.sqrt()
+                    + 1.0 / (6.0 * REQUESTS as f64).sqrt());
+            assert!((mean - 1.0).abs() < bound, "{json}: {mean}, bound {bound}");
+        }
+    }
+}
+
+#[test]
 fn phases_take_turns_by_number_and_by_time() {
     let json = r#"{"kind":"uniform","requests":40000,"interarrival":"fixed","rate_iops":1000,"footprint_bytes":"64MiB",
         "phases":[{"requests":30,"with":{"read_fraction":1}},{"duration_us":"50ms","with":{"kind":"sequential"}}]}"#;

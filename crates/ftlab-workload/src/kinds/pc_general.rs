@@ -14,7 +14,7 @@ use crate::key_set::keys;
 use crate::kind::{Kind, PLACED, Plan};
 use crate::layout::Scatter;
 use crate::process::{
-    AddressRange, BLOCK, Emitter, NS_PER_US, Process, chance, exponential, geometric, pareto,
+    AddressRange, BLOCK, Emitter, NS_PER_US, Pareto, Process, chance, exponential, geometric,
 };
 use crate::refusal::{as_in_file, refuse};
 use crate::size::{LARGEST_WEIGHT, RequestBytes, SizeClass, Sizes};
@@ -403,7 +403,7 @@ pub(crate) struct Pc {
     made: u64,
     rng: Rng,
     now_ns: f64,
-    pause_ns: f64,
+    pauses: Pareto,
     scatter: Scatter,
     /// First sector of the partition of each stream.
     partitions: [u64; 4],
@@ -422,7 +422,7 @@ impl Process for Pc {
         stream.emitter.clear();
         stream.process.act(&mut stream.emitter);
         let Some(first) = stream.emitter.requests.first().map(|request| request.arrival_ns) else { return };
-        self.now_ns += pareto(&mut self.rng, self.pause_ns, PAUSE_ALPHA);
+        self.now_ns += self.pauses.draw(&mut self.rng);
         let begin = self.now_ns;
         let mut elastic = stream.emitter.elastic.iter().peekable();
         for (place, request) in stream.emitter.requests.iter().enumerate() {
@@ -521,7 +521,7 @@ pub(crate) fn start(table: &PcConfig, area: AddressRange, seed: u64, pass: u64) 
         made: 0,
         rng: Rng::for_path(seed, &[pass]),
         now_ns: 0.0,
-        pause_ns: table.pause_us * NS_PER_US,
+        pauses: Pareto::new(table.pause_us * NS_PER_US, PAUSE_ALPHA),
         scatter,
         partitions,
         transfer: table.transfer_bytes / 512,
