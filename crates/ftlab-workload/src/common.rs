@@ -43,7 +43,7 @@ pub enum Interarrival {
     Bursty,
 }
 
-/// On/off bursts with Pareto-distributed durations.
+/// On/off bursts with Pareto-distributed durations. Durations above 1,000 times the mean count as so long; the mean is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bursts {
@@ -55,12 +55,12 @@ pub struct Bursts {
     pub off_us: f64,
     /// Exponent of the times with arrivals, above 1; the smaller, the more they differ. 1.5 when absent.
     ///
-    /// Default: gaps then vary as much as those of recordings, by a coefficient of 1.3 to 3.2.
+    /// Default: assumed: from 1 to 2, where arrivals come in bursts on every scale of time.
     #[serde(default = "default_on_alpha")]
     pub on_alpha: f64,
     /// Exponent of the times without, above 1. 1.2 when absent.
     ///
-    /// Default: gaps then vary as much as those of recordings, by a coefficient of 1.3 to 3.2.
+    /// Default: assumed, as that of `on_alpha`; pauses of users differ more than their work.
     #[serde(default = "default_off_alpha")]
     pub off_alpha: f64,
 }
