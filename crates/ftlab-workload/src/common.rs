@@ -127,7 +127,7 @@ keys! {
         pub write_bytes: Option<RequestBytes>,
         /// Sizes of trims, as `request_bytes`, which they take the place of.
         pub trim_bytes: Option<RequestBytes>,
-        /// Requests begin at multiples of this. The smallest size when absent.
+        /// Requests begin at multiples of this, counted from `offset_bytes` on. The smallest size when absent.
         ///
         /// Default: file systems begin requests at multiples of their block.
         #[serde(deserialize_with = "quantity::optional_bytes")]
@@ -153,8 +153,8 @@ keys! {
         pub bursts: Option<Bursts>,
         /// Pauses, on top of the spans between arrivals.
         pub think: Option<Think>,
-        /// Streams: the footprint is cut into as many equal parts, each with a generator of its own, which take turns. Their
-        /// requests carry the number of the stream. 1 when absent.
+        /// Streams: the footprint is cut into as many equal parts, whole multiples of `alignment_bytes`. Each has a
+        /// generator of its own; they take turns. Their requests carry the number of the stream. 1 when absent.
         ///
         /// Default: one, the plainest host.
         pub streams: Option<u16>,

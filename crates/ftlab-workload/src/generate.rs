@@ -328,7 +328,13 @@ impl GeneratorConfig {
             return refuse("footprint_bytes", footprint, expected);
         }
         let footprint = common.footprint_bytes.unwrap_or(room);
-        let part = footprint / streams / SECTOR * SECTOR;
+        let part = if streams == 1 { footprint } else { footprint / streams / alignment * alignment };
+        if part == 0 {
+            let own = footprint / streams;
+            let expected =
+                format!("the part of a stream, {own} bytes, must have room for alignment_bytes, {alignment}");
+            return refuse("streams", streams, expected);
+        }
         let largest = sizes.iter().map(RequestBytes::largest).max().unwrap_or(alignment);
         if largest > part {
             let expected = format!("a request must fit the footprint of a stream, which has {part} bytes");

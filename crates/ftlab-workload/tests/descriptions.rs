@@ -658,6 +658,30 @@ fn sequential_requests_follow_each_other_and_wrap() {
 }
 
 #[test]
+fn requests_begin_at_multiples_of_the_alignment_in_every_stream() {
+    for kind in ["uniform", "zipf", "hotcold", "mix", "sequential", "pareto", "normal"] {
+        for (streams, alignment) in [(3, 8), (7, 8), (3, 24), (65_535, 8)] {
+            // Counted from the begin of the footprint, as fio does.
+            let json = format!(
+                r#"{{"kind":"{kind}","requests":2000,"streams":{streams},"offset_bytes":512,
+                    "alignment_bytes":{}}}"#,
+                alignment * 512
+            );
+            let requests = requests_of(&json, GIB, 0);
+            assert!(requests.iter().all(|request| (request.lba - 1) % alignment == 0), "{json}");
+            let parts = (GIB / 512 - 1) / streams / alignment * alignment;
+            let in_part = |request: &Request| (request.lba - 1) / parts == u64::from(request.stream);
+            assert!(requests.iter().all(in_part), "{json}");
+        }
+    }
+    refused(
+        r#"{"kind":"uniform","footprint_bytes":"16KiB","streams":3,"request_bytes":512,"alignment_bytes":"8KiB"}"#,
+        "streams",
+        "5461 bytes, must have room for alignment_bytes, 8192",
+    );
+}
+
+#[test]
 fn addresses_stay_inside_and_follow_their_law() {
     let within = |requests: &[Request], start: u64, end: u64| {
         requests.iter().all(|request| request.lba >= start && request.lba + u64::from(request.sectors) <= end)
