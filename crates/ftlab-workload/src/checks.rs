@@ -2,7 +2,7 @@
 
 use ftlab_core::config::ConfigError;
 
-use crate::common::Interarrival;
+use crate::common::{Interarrival, UnusedSizes};
 use crate::config::{Phase, WorkloadConfig, WorkloadKind};
 use crate::key_set::KeySet;
 use crate::refusal::{moved, refuse};
@@ -28,6 +28,11 @@ impl WorkloadConfig {
             None => has_trace_key(key),
             Some(kind) => kind.has(key),
         }
+    }
+
+    /// Whether it gives a value to a key.
+    fn gives(&self, key: &str) -> bool {
+        self.given().iter().any(|(given, _)| *given == key)
     }
 
     /// Refuse keys that would have no effect.
@@ -57,10 +62,25 @@ impl WorkloadConfig {
             _ => {}
         }
         self.validate_keys()?;
-        if self.phases.is_none() {
-            self.common.validate_own_sizes()?;
+        if let Some(unused) = self.unused_sizes().into_iter().next() {
+            return refuse(unused.key, unused.found, unused.expected);
         }
         self.validate_values()
+    }
+
+    /// Keys of sizes that no request has. Those of the whole must serve in one of its phases.
+    fn unused_sizes(&self) -> Vec<UnusedSizes> {
+        let Some(phases) = &self.phases else { return self.common.unused_sizes() };
+        let mut by_phase = phases.iter().map(|phase| {
+            let mut unused = phase.with.over(self).common.unused_sizes();
+            unused.retain(|unused| !phase.with.gives(unused.key));
+            unused
+        });
+        let mut unused = by_phase.next().unwrap_or_default();
+        for others in by_phase {
+            unused.retain(|unused| others.iter().any(|other| other.key == unused.key));
+        }
+        unused
     }
 
     fn validate_values(&self) -> Result<(), ConfigError> {
@@ -123,6 +143,10 @@ impl WorkloadConfig {
         };
         let checked = merged.validate_keys().and_then(|()| merged.validate_values());
         checked.map_err(|error| moved(error, &key("with")))?;
+        let unused = merged.common.unused_sizes().into_iter().find(|unused| phase.with.gives(unused.key));
+        if let Some(unused) = unused {
+            return refuse(&format!("{place}.with.{}", unused.key), unused.found, unused.expected);
+        }
         Ok(requests)
     }
 }

@@ -73,6 +73,13 @@ const fn default_off_alpha() -> f64 {
     1.2
 }
 
+/// A key of sizes that no request has.
+pub(crate) struct UnusedSizes {
+    pub(crate) key: &'static str,
+    pub(crate) found: String,
+    pub(crate) expected: String,
+}
+
 /// A pause after each run of `every_requests` requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -216,12 +223,6 @@ impl CommonKeys {
                 return refuse(key, found, expected);
             }
         }
-        if let (Some(sizes), [Some(_), Some(_), Some(_)]) =
-            (&self.request_bytes, [&self.read_bytes, &self.write_bytes, &self.trim_bytes])
-        {
-            let expected = "read_bytes, write_bytes and trim_bytes are all given: leave this out";
-            return refuse("request_bytes", sizes, expected);
-        }
         for (key, value) in
             [("alignment_bytes", self.alignment_bytes), ("footprint_bytes", self.footprint_bytes)]
         {
@@ -312,22 +313,30 @@ impl CommonKeys {
         Ok(())
     }
 
-    /// Sizes of operations that are never made would have no effect.
-    pub(crate) fn validate_own_sizes(&self) -> Result<(), ConfigError> {
-        let [reads, trims, flushes] = self.fractions();
-        let writes = 1.0 - reads - trims - flushes;
-        for (key, sizes, share) in [
-            ("read_bytes", &self.read_bytes, reads),
-            ("write_bytes", &self.write_bytes, writes),
-            ("trim_bytes", &self.trim_bytes, trims),
-        ] {
-            if let Some(sizes) = sizes
-                && share <= 1e-9
-            {
-                return refuse(key, sizes, "there are no such requests; leave it out");
-            }
+    /// Keys of sizes that no request has.
+    pub(crate) fn unused_sizes(&self) -> Vec<UnusedSizes> {
+        let own = self.own_sizes();
+        let mut unused: Vec<_> = own
+            .iter()
+            .filter(|(.., made)| !made)
+            .filter_map(|(key, sizes, _)| {
+                let expected = "there are no such requests; leave it out".into();
+                Some(UnusedSizes { key, found: sizes.as_ref()?.to_string(), expected })
+            })
+            .collect();
+        if let Some(sizes) = &self.request_bytes
+            && own.iter().all(|(_, own, made)| !made || own.is_some())
+        {
+            let keys: Vec<_> = own.iter().filter(|(.., made)| *made).map(|(key, ..)| *key).collect();
+            let expected = match &keys[..] {
+                [] => "flushes have no size; leave it out".into(),
+                keys => {
+                    format!("all requests have the sizes of {}: state one or the other", keys.join(" and "))
+                }
+            };
+            unused.push(UnusedSizes { key: "request_bytes", found: sizes.to_string(), expected });
         }
-        Ok(())
+        unused
     }
 
     /// Mean span between arrivals, without pauses.
@@ -347,19 +356,33 @@ impl CommonKeys {
         [self.read_fraction, self.trim_fraction, self.flush_fraction].map(|share| share.unwrap_or(0.0))
     }
 
-    /// Sizes of reads, writes and trims.
-    pub(crate) fn sizes(&self) -> [RequestBytes; 3] {
-        [&self.read_bytes, &self.write_bytes, &self.trim_bytes].map(|own| {
-            own.clone()
-                .or_else(|| self.request_bytes.clone())
-                .unwrap_or(RequestBytes::Fixed(DEFAULT_REQUEST_BYTES))
+    /// Keys and values of the sizes that reads, writes and trims have for themselves, and whether there are such requests.
+    fn own_sizes(&self) -> [(&'static str, &Option<RequestBytes>, bool); 3] {
+        let [reads, trims, _] = self.fractions();
+        [
+            ("read_bytes", &self.read_bytes, reads > 0.0),
+            ("write_bytes", &self.write_bytes, self.has_writes()),
+            ("trim_bytes", &self.trim_bytes, trims > 0.0),
+        ]
+    }
+
+    /// Whether reads, trims and flushes leave anything. Fractions that add up to 1 may miss it by a rounding.
+    pub(crate) fn has_writes(&self) -> bool {
+        self.fractions().iter().sum::<f64>() < 1.0 - 1e-9
+    }
+
+    /// Sizes of reads, writes and trims, each with the key that says them; none of operations that are never made.
+    pub(crate) fn sizes(&self) -> [Option<(&'static str, RequestBytes)>; 3] {
+        self.own_sizes().map(|(key, own, made)| {
+            let shared = || self.request_bytes.clone().unwrap_or(RequestBytes::Fixed(DEFAULT_REQUEST_BYTES));
+            made.then(|| own.clone().map_or_else(|| ("request_bytes", shared()), |own| (key, own)))
         })
     }
 
     /// Requests begin at multiples of this.
     pub(crate) fn alignment(&self) -> u64 {
-        let smallest = self.sizes().iter().map(RequestBytes::smallest).min();
-        self.alignment_bytes.or(smallest).unwrap_or(DEFAULT_REQUEST_BYTES)
+        let smallest = || self.sizes().iter().flatten().map(|(_, bytes)| bytes.smallest()).min();
+        self.alignment_bytes.or_else(smallest).unwrap_or(DEFAULT_REQUEST_BYTES)
     }
 
     /// Where a kind with a layout of its own may put it. A stated footprint counts even where the drive is smaller, as

@@ -196,11 +196,10 @@ pub(crate) struct GeneratorConfig {
     /// Length of the part of the footprint that belongs to one stream.
     pub(crate) part_sectors: u64,
     pub(crate) alignment_sectors: u64,
-    /// Of reads, writes and trims.
+    /// Of reads, writes and trims; 0 of those that are never drawn.
     pub(crate) sizes: [Sizes; 3],
-    pub(crate) reads: f64,
-    pub(crate) trims: f64,
-    pub(crate) flushes: f64,
+    /// Upper ends of the shares of trims, flushes and reads. Above the last one are writes.
+    pub(crate) op_ends: [f64; 3],
     pub(crate) picker: Picker,
     pub(crate) arrivals: Arrivals,
     pub(crate) streams: u16,
@@ -335,21 +334,27 @@ impl GeneratorConfig {
                 format!("the part of a stream, {own} bytes, must have room for alignment_bytes, {alignment}");
             return refuse("streams", streams, expected);
         }
-        let largest = sizes.iter().map(RequestBytes::largest).max().unwrap_or(alignment);
-        if largest > part {
+        let largest = sizes.iter().flatten().map(|(key, bytes)| (bytes.largest(), *key)).max();
+        if let Some((largest, key)) = largest.filter(|(largest, _)| *largest > part) {
             let expected = format!("a request must fit the footprint of a stream, which has {part} bytes");
-            return refuse("request_bytes", largest, expected);
+            return refuse(key, largest, expected);
         }
         let slots = part.div_ceil(alignment).max(1);
         let [reads, trims, flushes] = common.fractions();
+        let mut op_ends = [trims, trims + flushes, trims + flushes + reads];
+        if !common.has_writes() {
+            let sum = op_ends[2];
+            op_ends.iter_mut().filter(|end| **end == sum).for_each(|end| *end = 1.0);
+        }
+        let drawn = |sizes: &Option<(_, RequestBytes)>| {
+            sizes.as_ref().map_or(Sizes::Fixed(0), |(_, bytes)| Sizes::new(bytes))
+        };
         Ok(Self {
             offset_sectors: offset / SECTOR,
             part_sectors: part / SECTOR,
             alignment_sectors: alignment / SECTOR,
-            sizes: sizes.each_ref().map(Sizes::new),
-            reads,
-            trims,
-            flushes,
+            sizes: sizes.each_ref().map(drawn),
+            op_ends,
             picker: picker(slots),
             arrivals: Arrivals::new(common),
             streams: common.streams.unwrap_or(1),
@@ -363,15 +368,16 @@ impl GeneratorConfig {
 
     #[inline(always)]
     fn op(&self, rng: &mut Rng) -> Op {
-        if self.reads + self.trims + self.flushes == 0.0 {
+        let [trims, flushes, reads] = self.op_ends;
+        if reads == 0.0 {
             return Op::Write;
         }
         let share = rng.unit();
-        if share < self.trims {
+        if share < trims {
             Op::Trim
-        } else if share < self.trims + self.flushes {
+        } else if share < flushes {
             Op::Flush
-        } else if share < self.trims + self.flushes + self.reads {
+        } else if share < reads {
             Op::Read
         } else {
             Op::Write
@@ -432,9 +438,7 @@ impl GeneratorConfig {
         let trimmed = if op == Op::Trim { in_use.trim_any(&mut lane.rng) } else { None };
         let (op, slot) = match trimmed {
             Some(slot) => (Op::Trim, slot),
-            None if op == Op::Trim && self.reads + self.trims + self.flushes >= 1.0 - 1e-9 => {
-                (Op::Trim, lane.rng.below_unbiased(slots))
-            }
+            None if op == Op::Trim && self.op_ends[2] >= 1.0 => (Op::Trim, lane.rng.below_unbiased(slots)),
             None => (if op == Op::Trim { Op::Write } else { op }, lane.rng.below_unbiased(slots)),
         };
         if op == Op::Write {

@@ -88,7 +88,7 @@ fn nonsense_is_refused_with_its_key() {
         r#"{"kind":"zipf","request_bytes":4096,"read_bytes":512,"write_bytes":512,"trim_bytes":512,"read_fraction":0.5,
             "trim_fraction":0.1}"#,
         "request_bytes",
-        "leave this out",
+        "all requests have the sizes of read_bytes and write_bytes and trim_bytes: state one",
     );
     refused(r#"{"kind":"uniform","request_bytes":{"median":"4KiB","sigma":9}}"#, "request_bytes", "sigma");
     refused(
@@ -803,6 +803,70 @@ fn the_first_requests_of_a_trace_are_enough_when_asked() {
         while source.fill(&mut out, 100).unwrap() > 0 {}
         assert_eq!(out.len(), expected);
     }
+}
+
+#[test]
+fn sizes_of_operations_that_are_never_made_decide_nothing() {
+    let small = |share: &str, key: &str| {
+        let json = format!(
+            r#"{{"kind":"uniform","requests":2000,"footprint_bytes":"64MiB",{share}"{key}":"64KiB"}}"#
+        );
+        let requests = requests_of(&json, GIB, 0);
+        assert!(requests.iter().all(|request| request.sectors == 128 || request.op == Op::Flush), "{json}");
+        share_of_multiples(&requests, 128)
+    };
+    assert_eq!(small("", "write_bytes"), 1.0);
+    assert_eq!(small(r#""read_fraction":1,"#, "read_bytes"), 1.0);
+    assert_eq!(small(r#""trim_fraction":1,"#, "trim_bytes"), 1.0);
+    // A sum that misses 1 by a rounding leaves no writes.
+    assert_eq!(small(r#""read_fraction":0.3,"trim_fraction":0.7,"trim_bytes":"64KiB","#, "read_bytes"), 1.0);
+    assert_eq!(small(r#""read_fraction":0.9999999999,"#, "read_bytes"), 1.0);
+    let json =
+        r#"{"kind":"uniform","requests":2000,"trim_fraction":0.1,"write_bytes":"8KiB","trim_bytes":"8KiB"}"#;
+    assert_eq!(share_of_multiples(&requests_of(json, GIB, 0), 16), 1.0);
+    // Neither is there room for what is never made.
+    let json = r#"{"kind":"uniform","requests":10,"footprint_bytes":512,"write_bytes":512}"#;
+    assert_eq!(requests_of(json, GIB, 0).len(), 10);
+    refused(
+        r#"{"kind":"uniform","footprint_bytes":"64KiB","write_bytes":"1MiB"}"#,
+        "write_bytes",
+        "must fit the footprint of a stream, which has 65536 bytes",
+    );
+}
+
+fn share_of_multiples(requests: &[Request], sectors: u64) -> f64 {
+    share(requests, |request| request.lba % sectors == 0)
+}
+
+#[test]
+fn sizes_that_no_request_has_are_refused() {
+    let all = "all requests have the sizes of write_bytes: state one or the other";
+    let one = r#""request_bytes":"1GiB","write_bytes":"64KiB""#;
+    refused(&format!(r#"{{"kind":"uniform",{one}}}"#), "request_bytes", all);
+    refused(r#"{"kind":"uniform","flush_fraction":1,"request_bytes":512}"#, "request_bytes", "no size");
+    requests_of(
+        r#"{"kind":"zipf","requests":9,"read_fraction":0.5,"request_bytes":512,"write_bytes":1024}"#,
+        GIB,
+        0,
+    );
+    // What the whole says must serve in a phase, and what a phase says in that phase.
+    let phases = |whole: &str, first: &str, second: &str| {
+        format!(
+            r#"{{"kind":"uniform","requests":9,{whole},"phases":[{{"requests":5,"with":{{{first}}}}},
+                {{"requests":5,"with":{{{second}}}}}]}}"#
+        )
+    };
+    let reads = r#""read_fraction":1"#;
+    requests_of(&phases(r#""read_bytes":"8KiB""#, reads, ""), GIB, 0);
+    requests_of(&phases(r#""request_bytes":"8KiB""#, r#""write_bytes":"64KiB""#, reads), GIB, 0);
+    refused(&phases(r#""read_bytes":"8KiB""#, "", ""), "read_bytes", "no such requests");
+    refused(&phases(reads, "", r#""write_bytes":"8KiB""#), "phases[1].with.write_bytes", "no such requests");
+    refused(&phases(one, "", ""), "request_bytes", all);
+    refused(
+        &phases(reads, r#""read_bytes":512,"request_bytes":512"#, ""),
+        "phases[0].with.request_bytes",
+        "all",
+    );
 }
 
 #[test]

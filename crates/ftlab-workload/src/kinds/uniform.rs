@@ -23,19 +23,11 @@ fn trims_in_use(common: &CommonKeys) -> bool {
 /// Refuse sizes of requests that differ: what is in use is counted in requests.
 fn check_one_size(common: &CommonKeys) -> Result<(), ConfigError> {
     let alignment = common.alignment();
-    let own = [
-        ("read_bytes", &common.read_bytes),
-        ("write_bytes", &common.write_bytes),
-        ("trim_bytes", &common.trim_bytes),
-    ];
     let differs = |bytes: &RequestBytes| (bytes.smallest(), bytes.largest()) != (alignment, alignment);
-    let other = common.sizes().into_iter().zip(own).find(|(bytes, _)| differs(bytes));
-    let Some((bytes, (key, own))) = other else { return Ok(()) };
-    let key = match (own, &common.request_bytes) {
-        (Some(_), _) => key,
-        (None, Some(_)) => "request_bytes",
-        (None, None) => "alignment_bytes",
-    };
+    let other = common.sizes().into_iter().flatten().find(|(_, bytes)| differs(bytes));
+    let Some((key, bytes)) = other else { return Ok(()) };
+    let stated = key != "request_bytes" || common.request_bytes.is_some();
+    let key = if stated { key } else { "alignment_bytes" };
     let found = if key == "alignment_bytes" { size_text(alignment) } else { bytes.to_string() };
     let expected = format!(
         "kind \"uniform\" with trims needs one size for all requests, here {}, with alignment_bytes the same: what is \
