@@ -918,6 +918,20 @@ fn an_index_that_the_footprint_has_no_room_for_is_refused() {
     assert!(of(r#""index_bytes":"1GiB""#).is_ok() && of("").is_ok());
 }
 
+/// More pages than the pool has, in numbers that do not fit 32 bits when they are multiplied.
+#[test]
+fn a_background_writer_may_have_no_limit() {
+    let of = |pages: u32| {
+        let json =
+            format!(r#"{{"kind":"db","requests":3000,"db":{{"warehouses":1,"background_pages":{pages}}}}}"#);
+        requests_of(&json, 4 * GIB, 0)
+    };
+    let unlimited = of(1_000_000);
+    for pages in [1 << 30, (1 << 30) + 1, u32::MAX] {
+        assert_eq!(of(pages), unlimited, "{pages}");
+    }
+}
+
 #[test]
 fn trims_without_writes_stay_trims() {
     for (trims, flushes, reads) in [(0.5, 0.5, 0.0), (0.7, 0.0, 0.3)] {

@@ -787,7 +787,7 @@ impl Database {
         }
         let head = self.tables.pages as u32;
         let (mut page, mut written) = (self.pool.oldest(), 0);
-        for _ in 0..4 * limit {
+        for _ in 0..4 * u64::from(limit) {
             if page == head || written == limit {
                 return;
             }
