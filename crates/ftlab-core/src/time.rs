@@ -10,6 +10,11 @@ use std::ops::{Add, AddAssign, Sub};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
+/// Latest arrival of a run, in nanoseconds: half of the range of time is left for the work after it.
+pub const LATEST_NS: u64 = 9_200_000_000_000_000;
+/// The same in whole days.
+pub const LATEST_DAYS: u64 = LATEST_NS / (86_400 * 1_000_000_000);
+
 impl Time {
     /// The start of the simulation, or an empty span.
     pub const ZERO: Time = Time(0);

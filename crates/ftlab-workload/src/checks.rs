@@ -1,8 +1,9 @@
 //! What is refused in a workload, whatever the drive.
 
 use ftlab_core::config::ConfigError;
+use ftlab_core::time::LATEST_DAYS;
 
-use crate::common::{Interarrival, UnusedSizes};
+use crate::common::{DEFAULT_REQUESTS, Interarrival, LATEST_US, UnusedSizes};
 use crate::config::{Phase, WorkloadConfig, WorkloadKind};
 use crate::key_set::KeySet;
 use crate::refusal::{moved, refuse};
@@ -49,6 +50,61 @@ impl WorkloadConfig {
     /// # Errors
     /// The first key that makes no sense, with what was found and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_part()?;
+        let requests = self.common.requests.unwrap_or(DEFAULT_REQUESTS);
+        let arrive = self.requests_within(LATEST_US);
+        // What steps make of the times is seen when they are done.
+        if self.transform.is_empty() && arrive < requests as f64 {
+            let expected = format!("about {arrive:.0} arrive within {LATEST_DAYS} days, the longest run");
+            return refuse("requests", requests, expected);
+        }
+        Ok(())
+    }
+
+    /// How many requests arrive within `us`, on average. Without end where all arrive at once, or where it is not stated,
+    /// as of mechanisms and traces.
+    fn requests_within(&self, us: f64) -> f64 {
+        if let (Some(WorkloadKind::Merge), Some(parts)) = (self.kind, &self.own.merge.parts) {
+            return parts.iter().map(|part| part.requests_within(us)).sum();
+        }
+        let Some(phases) = &self.phases else { return us / self.mean_us() };
+        let phases = phases.iter().map(|phase| {
+            let mean_us = phase.with.over(self).mean_us();
+            match (phase.requests, phase.duration_us.unwrap_or(0.0)) {
+                (Some(requests), _) => (requests as f64, requests as f64 * mean_us),
+                (None, duration_us) => (duration_us / mean_us, duration_us),
+            }
+        });
+        let phases: Vec<(f64, f64)> = phases.collect();
+        let round_us = phases.iter().map(|(_, us)| us).sum::<f64>();
+        if round_us == 0.0 {
+            return f64::INFINITY;
+        }
+        let rounds = (us / round_us).floor();
+        let mut left_us = us - rounds * round_us;
+        let mut arrived = rounds * phases.iter().map(|(requests, _)| requests).sum::<f64>();
+        for (requests, phase_us) in phases {
+            if phase_us > left_us {
+                return arrived + requests * left_us / phase_us;
+            }
+            arrived += requests;
+            left_us -= phase_us;
+        }
+        arrived
+    }
+
+    /// Mean span between arrivals, pauses included; 0 where they are at once or not stated.
+    fn mean_us(&self) -> f64 {
+        let stated = self.kind.is_some_and(|kind| kind.has("rate_iops"));
+        let at_once = self.common.interarrival == Some(Interarrival::Asap);
+        if stated && !at_once { self.common.mean_us_with_pauses() } else { 0.0 }
+    }
+
+    /// As [`validate`](Self::validate), of a part of a workload that says how many requests there are in all.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate).
+    pub(crate) fn validate_part(&self) -> Result<(), ConfigError> {
         match (self.kind, &self.recorded.trace) {
             (None, None) => {
                 let kinds: Vec<_> = WorkloadKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -88,8 +144,7 @@ impl WorkloadConfig {
         for (index, step) in self.transform.iter().enumerate() {
             step.validate(&format!("workload.transform[{index}]"))?;
         }
-        let keys = self.kind.map(|kind| kind.info().common_keys).unwrap_or_default();
-        self.common.validate(&keys)?;
+        self.common.validate()?;
         if let Some(kind) = self.kind {
             kind.validate(&self.common, &self.own)?;
         }

@@ -3,6 +3,7 @@
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::SECTOR_BYTES;
 use ftlab_core::quantity;
+use ftlab_core::time::{LATEST_DAYS, LATEST_NS};
 use ftlab_trace::keys::{SizeSchema, TimeSchema, optional_micros};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,9 +22,8 @@ pub const DEFAULT_REQUEST_BYTES: u64 = 4096;
 pub const DEFAULT_MEAN_INTERARRIVAL_US: f64 = 1000.0;
 /// Seed of a workload that says none.
 pub const DEFAULT_SEED: u64 = 1;
-/// Simulated time is 64 bits of picoseconds, 213 days; random arrivals may be a little late.
-const MAX_DAYS: f64 = 200.0;
-const YEAR_US: f64 = 3.2e13;
+/// How long requests may arrive: the longest run.
+pub(crate) const LATEST_US: f64 = LATEST_NS as f64 / 1e3;
 pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
 
 /// Spans between arrivals.
@@ -182,20 +182,17 @@ keys! {
 }
 
 impl CommonKeys {
-    /// Refuse values that make no sense, for a kind that has `keys`.
+    /// Refuse values that make no sense.
     ///
     /// # Errors
     /// The first of them, with what was found and what was expected.
-    pub(crate) fn validate(&self, keys: &[&str]) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if self.requests == Some(0) {
             return refuse("requests", 0, "must be at least 1");
         }
         self.validate_fractions()?;
         self.validate_sizes()?;
         self.validate_arrivals()?;
-        if keys.contains(&"rate_iops") {
-            self.validate_last_arrival()?;
-        }
         self.page_quota.as_ref().map_or(Ok(()), PageQuota::validate)
     }
 
@@ -252,8 +249,9 @@ impl CommonKeys {
                 }
             }
         }
-        if let Some(mean) = self.mean_interarrival_us.filter(|mean| !(*mean > 0.0 && *mean < YEAR_US)) {
-            return refuse("mean_interarrival_us", mean, "must be above 0 and below a year");
+        if let Some(mean) = self.mean_interarrival_us.filter(|mean| !(*mean > 0.0 && *mean <= LATEST_US)) {
+            let expected = format!("must be above 0 and at most {LATEST_DAYS} days, the longest run");
+            return refuse("mean_interarrival_us", mean, expected);
         }
         if let Some(rate) = self.rate_iops.filter(|rate| !(*rate >= 1e-6 && *rate <= 1e12)) {
             return refuse("rate_iops", rate, "must be from 0.000001 to 10^12 requests a second");
@@ -274,12 +272,15 @@ impl CommonKeys {
     }
 
     fn validate_pauses(&self) -> Result<(), ConfigError> {
-        if let Some(bursts) = &self.bursts {
-            for (key, us) in [("bursts.on_us", bursts.on_us), ("bursts.off_us", bursts.off_us)] {
-                if !(0.001..YEAR_US).contains(&us) {
-                    return refuse(key, us, "must be at least a nanosecond and below a year");
-                }
+        let check_span = |key: &str, us: f64| {
+            if (0.001..=LATEST_US).contains(&us) {
+                return Ok(());
             }
+            refuse(key, us, format!("must be from a nanosecond to {LATEST_DAYS} days, the longest run"))
+        };
+        if let Some(bursts) = &self.bursts {
+            check_span("bursts.on_us", bursts.on_us)?;
+            check_span("bursts.off_us", bursts.off_us)?;
             for (key, alpha) in [("bursts.on_alpha", bursts.on_alpha), ("bursts.off_alpha", bursts.off_alpha)]
             {
                 if !(alpha > 1.0 && alpha <= 100.0) {
@@ -291,24 +292,7 @@ impl CommonKeys {
             if think.every_requests == 0 {
                 return refuse("think.every_requests", 0, "must be at least 1");
             }
-            if !(think.pause_us >= 0.001 && think.pause_us < YEAR_US) {
-                return refuse(
-                    "think.pause_us",
-                    think.pause_us,
-                    "must be at least a nanosecond and below a year",
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn validate_last_arrival(&self) -> Result<(), ConfigError> {
-        let days = self.mean_us_with_pauses() * self.requests.unwrap_or(DEFAULT_REQUESTS) as f64 / 86.4e9;
-        if self.interarrival != Some(Interarrival::Asap) && days > MAX_DAYS {
-            let expected = format!(
-                "the last request would arrive after {days:.0} days; simulated time ends after {MAX_DAYS}"
-            );
-            return refuse("mean_interarrival_us", self.mean_interarrival_us(), expected);
+            check_span("think.pause_us", think.pause_us)?;
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ fn nonsense_is_refused_with_its_key() {
     refused(r#"{"kind":"uniform","interarrival":"asap","rate_iops":1}"#, "rate_iops", "does not use");
     refused(r#"{"kind":"uniform","mean_interarrival_us":0}"#, "mean_interarrival_us", "above 0");
     refused(r#"{"kind":"uniform","rate_iops":0}"#, "rate_iops", "from 0.000001");
-    refused(r#"{"kind":"uniform","rate_iops":0.001}"#, "mean_interarrival_us", "simulated time ends");
+    refused(r#"{"kind":"uniform","rate_iops":0.001}"#, "requests", "about 9200 arrive within 106 days");
     refused(
         r#"{"kind":"uniform","trim_fraction":0.1,"request_bytes":{"4KiB":1,"8KiB":1}}"#,
         "request_bytes",
@@ -930,6 +930,73 @@ fn a_background_writer_may_have_no_limit() {
     for pages in [1 << 30, (1 << 30) + 1, u32::MAX] {
         assert_eq!(of(pages), unlimited, "{pages}");
     }
+}
+
+#[test]
+fn requests_may_take_as_long_as_the_longest_run() {
+    let hourly = r#"{"kind":"uniform","mean_interarrival_us":3600000000}"#;
+    let merged =
+        |requests: u32| format!(r#"{{"kind":"merge","requests":{requests},"parts":[{hourly},{hourly}]}}"#);
+    let phased = |requests: u32, first: u32| {
+        format!(
+            r#"{{"kind":"uniform","requests":{requests},"phases":[{{"requests":{first}}},
+                {{"requests":1,"with":{{"mean_interarrival_us":3600000000}}}}]}}"#
+        )
+    };
+    let timed = |requests: u32| {
+        format!(
+            r#"{{"kind":"uniform","requests":{requests},"rate_iops":1,"phases":[{{"duration_us":"1s"}},
+                {{"duration_us":3600000000,"with":{{"rate_iops":0.0001}}}}]}}"#
+        )
+    };
+    let alone = |requests: u32| {
+        format!(
+            r#"{{"kind":"uniform","requests":{requests},"interarrival":"fixed","mean_interarrival_us":1296000000000}}"#
+        )
+    };
+    // 2555.5 hours are the longest run: a round of phases takes an hour and a millisecond for each fast request.
+    for (json, taken) in [
+        (merged(10), true),
+        (merged(5110), true),
+        (merged(5120), false),
+        (phased(1_000_000, 100_000), true),
+        (phased(1_000_000, 1), false),
+        (phased(5100, 1), true),
+        (phased(5120, 1), false),
+        // 1.36 in a round of 3601 s.
+        (timed(3470), true),
+        (timed(3480), false),
+        (alone(7), true),
+        (alone(8), false),
+    ] {
+        let told = config(&json).validate();
+        assert_eq!(told.is_ok(), taken, "{json}: {told:?}");
+        if let Err(error) = told {
+            assert_eq!(error.key, "workload.requests", "{json}");
+            assert!(error.expected.contains("within 106 days, the longest run"), "{json}: {error}");
+        }
+    }
+    // Parts whose rate is not stated end a run no earlier.
+    let json = r#"{"kind":"merge","parts":[{"kind":"phone_sqlite"},{"kind":"uniform","rate_iops":0.001}]}"#;
+    assert_eq!(config(json).validate(), Ok(()));
+    // Steps may say otherwise.
+    let scaled = alone(8).replace('}', r#","transform":[{"step":"scale_time","factor":0.5}]}"#);
+    assert_eq!(config(&scaled).validate(), Ok(()));
+}
+
+#[test]
+fn spans_longer_than_the_longest_run_are_refused() {
+    for (keys, key) in [
+        (r#""bursts":{"on_us":1000000,"off_us":25920000000000}"#, "bursts.off_us"),
+        (r#""bursts":{"on_us":9200000000001,"off_us":1}"#, "bursts.on_us"),
+        (r#""think":{"every_requests":1000,"pause_us":9200000000001}"#, "think.pause_us"),
+        (r#""mean_interarrival_us":9200000000001"#, "mean_interarrival_us"),
+    ] {
+        refused(&format!(r#"{{"kind":"uniform","requests":1,{keys}}}"#), key, "106 days, the longest run");
+    }
+    let longest =
+        r#"{"kind":"uniform","requests":1,"interarrival":"fixed","mean_interarrival_us":9200000000000}"#;
+    assert_eq!(requests_of(longest, GIB, 0)[0].arrival_ns, ftlab_core::time::LATEST_NS);
 }
 
 #[test]

@@ -3,13 +3,10 @@
 use crate::config::{DeviceConfig, OpenKeys, OutOfRange, UnsortedTimes};
 use crate::error::RunError;
 use crate::host::request::{Op, Remark, Request, RequestSource};
-use crate::time::{Time, nearest};
+use crate::time::{LATEST_DAYS, LATEST_NS, Time, nearest};
 
 /// Requests fetched from a source at a time.
 const BATCH: usize = 4096;
-
-/// Latest arrival, in nanoseconds: half of the range of time is left for the work after it.
-pub(crate) const LATEST_NS: u64 = 9_200_000_000_000_000;
 
 /// What the admission has counted.
 #[derive(Debug, Clone, Default)]
@@ -271,7 +268,8 @@ impl Admission {
         self.latest_ns = ns;
         let scaled = if time_scale == 1.0 { ns } else { nearest(ns as f64 * time_scale) };
         if scaled > LATEST_NS {
-            return Err(self.refuse("it arrives after more than 106 days, the longest run"));
+            let why = format!("it arrives after more than {LATEST_DAYS} days, the longest run");
+            return Err(self.refuse(&why));
         }
         Ok(Time::from_ns(scaled))
     }

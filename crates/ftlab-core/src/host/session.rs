@@ -26,7 +26,7 @@ use crate::flash::port::CountingPort;
 use crate::flash::reservation_port::ReservationPort;
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::Geometry;
-use crate::host::admission::{AdmissionCounts, Fit, LATEST_NS, fit};
+use crate::host::admission::{AdmissionCounts, Fit, fit};
 use crate::host::model::{Feeder, HostModel};
 use crate::host::request::{Op, Request, VecSource};
 use crate::host::run_metrics::RunMetrics;
@@ -37,7 +37,7 @@ use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer};
 use crate::metrics::RequestRecord;
 use crate::run::{RunControl, RunOutcome};
-use crate::time::{Time, nearest};
+use crate::time::{LATEST_DAYS, LATEST_NS, Time, nearest};
 use crate::verify::ShadowStore;
 
 /// What a session does beyond what the device says.
@@ -74,7 +74,7 @@ pub enum SessionError {
         /// The earliest time that it may.
         earliest: Time,
     },
-    /// A time after more than 106 days, the longest run.
+    /// A time after [`LATEST_NS`], the longest run.
     TooLate(Time),
     /// A read, write or trim of no sectors.
     Empty,
@@ -112,7 +112,7 @@ impl fmt::Display for SessionError {
                 earliest.as_ns_f64()
             ),
             SessionError::TooLate(at) => {
-                write!(f, "{} ns is after more than 106 days, the longest session", at.as_ns_f64())
+                write!(f, "{} ns is after more than {LATEST_DAYS} days, the longest session", at.as_ns_f64())
             }
             SessionError::Empty => f.write_str("a read, write or trim needs at least one sector"),
             SessionError::Beyond { lba, sectors, drive_sectors } => write!(

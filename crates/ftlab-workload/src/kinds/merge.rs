@@ -38,7 +38,7 @@ fn check_part(place: &str, part: &WorkloadConfig) -> Result<(), ConfigError> {
             "a part must have arrivals that can be merged with others",
         );
     }
-    part.validate().map_err(|error| moved(error, place))
+    part.validate_part().map_err(|error| moved(error, place))
 }
 
 impl Kind for Keys {
