@@ -167,6 +167,17 @@ impl WorkloadConfig {
         Ok(())
     }
 
+    /// An error of the workload as it is in the phase at `place`, told of the key as it stands in the file: in the phase, or in
+    /// the whole.
+    pub(crate) fn told_of(&self, phase: &Phase, place: &str, error: ConfigError) -> ConfigError {
+        let key = error.key.strip_prefix("workload.").unwrap_or(&error.key);
+        let name = key.split(['.', '[']).next().unwrap_or(key);
+        if phase.with.gives(name) || !self.gives(name) {
+            return moved(error, &format!("{place}.with"));
+        }
+        ConfigError { expected: format!("{} (in {place})", error.expected), ..error }
+    }
+
     /// Check the phase at `place`, and say how many requests it has on average.
     fn validate_phase(&self, place: &str, phase: &Phase) -> Result<f64, ConfigError> {
         let key = |name: &str| format!("{place}.{name}");
@@ -197,7 +208,7 @@ impl WorkloadConfig {
             _ => return refuse(&key("requests"), "both or none", "state either requests or duration_us"),
         };
         let checked = merged.validate_keys().and_then(|()| merged.validate_values());
-        checked.map_err(|error| moved(error, &key("with")))?;
+        checked.map_err(|error| self.told_of(phase, place, error))?;
         let unused = merged.common.unused_sizes().into_iter().find(|unused| phase.with.gives(unused.key));
         if let Some(unused) = unused {
             return refuse(&format!("{place}.with.{}", unused.key), unused.found, unused.expected);

@@ -43,6 +43,17 @@ pub enum Interarrival {
     Bursty,
 }
 
+impl Interarrival {
+    /// Whether a key of arrivals has an effect.
+    pub(crate) fn has(self, key: &str) -> bool {
+        match key {
+            "gap_cv" => self == Interarrival::Bursty,
+            "mean_interarrival_us" | "rate_iops" | "bursts" | "think" => self != Interarrival::Asap,
+            _ => true,
+        }
+    }
+}
+
 /// On/off bursts with Pareto-distributed durations. Durations above 1,000 times the mean count as so long; the mean is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -133,14 +133,15 @@ impl WorkloadConfig {
         given.into_iter().map(|(key, value)| (key, shown(key, value))).collect()
     }
 
-    /// These keys laid over those of `base`, which has phases. Keys of `base` that the kind does not have are left out,
-    /// and so is what says the same in another way.
+    /// These keys laid over those of `base`, which has phases. Keys of `base` are left out that the kind or the arrivals do
+    /// not have, and what says the same in another way.
     pub(crate) fn over(&self, base: &WorkloadConfig) -> WorkloadConfig {
         let kind = self.kind.or(base.kind);
         let common = &self.common;
         let rate = common.rate_iops.is_some() || common.mean_interarrival_us.is_some();
         let keeps = |key: &str| {
             kind.is_none_or(|kind| kind.has(key))
+                && common.interarrival.is_none_or(|arrivals| arrivals.has(key))
                 && !(rate && matches!(key, "rate_iops" | "mean_interarrival_us"))
                 && !(common.request_bytes.is_some()
                     && matches!(key, "read_bytes" | "write_bytes" | "trim_bytes"))

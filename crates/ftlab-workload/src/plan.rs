@@ -22,9 +22,12 @@ impl WorkloadConfig {
     /// When it does not fit the drive.
     pub(crate) fn plan(&self, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let Some(phases) = &self.phases else { return self.plan_alone(capacity_bytes) };
-        let phases = phases.iter().map(|phase| match phase.with.over(self).plan_alone(capacity_bytes)? {
-            Plan::Drawn(config) => Ok((*config, phase.length())),
-            Plan::Made(_) => refuse("phases", "a kind", "a phase cannot be of this kind"),
+        let phases = phases.iter().enumerate().map(|(index, phase)| {
+            let plan = phase.with.over(self).plan_alone(capacity_bytes);
+            match plan.map_err(|error| self.told_of(phase, &format!("phases[{index}]"), error))? {
+                Plan::Drawn(config) => Ok((*config, phase.length())),
+                Plan::Made(_) => refuse("phases", "a kind", "a phase cannot be of this kind"),
+            }
         });
         Ok(Plan::of(PhasePlan(phases.collect::<Result<_, _>>()?)))
     }

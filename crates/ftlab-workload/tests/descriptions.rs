@@ -933,6 +933,48 @@ fn a_background_writer_may_have_no_limit() {
 }
 
 #[test]
+fn a_phase_drops_the_keys_of_arrivals_that_its_own_do_not_have() {
+    let phases = |whole: &str, with: &str| {
+        format!(
+            r#"{{"kind":"uniform","requests":1000,{whole},"phases":[{{"requests":5}},
+                {{"requests":5,"with":{{{with}}}}}]}}"#
+        )
+    };
+    for whole in [
+        r#""rate_iops":1000"#,
+        r#""mean_interarrival_us":1000"#,
+        r#""bursts":{"on_us":1000,"off_us":1000}"#,
+        r#""think":{"every_requests":2,"pause_us":5}"#,
+        r#""interarrival":"bursty","gap_cv":2"#,
+    ] {
+        let requests = requests_of(&phases(whole, r#""interarrival":"asap""#), GIB, 0);
+        for round in requests.chunks(10) {
+            assert!(round[5..].iter().all(|request| request.arrival_ns == round[4].arrival_ns), "{whole}");
+        }
+    }
+    requests_of(&phases(r#""interarrival":"bursty","gap_cv":2"#, r#""interarrival":"fixed""#), GIB, 0);
+    let both = r#""interarrival":"asap","rate_iops":5"#;
+    refused(&phases(r#""read_fraction":0"#, both), "phases[1].with.rate_iops", "does not use this key");
+}
+
+#[test]
+fn what_a_phase_refuses_is_told_of_the_key_in_the_file() {
+    let phases = |whole: &str, with: &str| {
+        format!(
+            r#"{{"kind":"uniform",{whole},"phases":[{{"requests":5}},{{"requests":5,"with":{{{with}}}}}]}}"#
+        )
+    };
+    let sizes = phases(r#""request_bytes":{"4KiB":1,"8KiB":1}"#, r#""trim_fraction":0.1"#);
+    refused(&sizes, "request_bytes", "is counted in requests (in phases[1])");
+    let large = phases(r#""read_fraction":0.5"#, r#""footprint_bytes":"2GiB""#);
+    refused(&large, "phases[1].with.footprint_bytes", "on a drive of 1073741824 bytes");
+    let small = phases(r#""footprint_bytes":"64KiB""#, r#""request_bytes":"1MiB""#);
+    refused(&small, "phases[1].with.request_bytes", "must fit");
+    let large = phases(r#""footprint_bytes":"2GiB""#, "");
+    refused(&large, "footprint_bytes", "on a drive of 1073741824 bytes (in phases[0])");
+}
+
+#[test]
 fn requests_may_take_as_long_as_the_longest_run() {
     let hourly = r#"{"kind":"uniform","mean_interarrival_us":3600000000}"#;
     let merged =
