@@ -141,11 +141,14 @@ impl Zones {
     pub(crate) fn new(slots: u64, zones: &[(f64, f64)], shift: f64) -> Self {
         let (mut access, mut space, mut start) = (0.0, 0.0, 0);
         let (mut ends, mut parts) = (Vec::new(), Vec::new());
-        for (share, room) in zones {
+        for ((share, room), after) in zones.iter().zip((0..zones.len() as u64).rev()) {
             access += share;
             space += room;
-            // No zone is empty, unless there are fewer slots than zones.
-            let end = ((slots as f64 * space).round() as u64).clamp((start + 1).min(slots), slots);
+            // No zone is empty, and none takes the slots of those after it, unless there are fewer slots than zones: then
+            // the last ones share a slot.
+            let least = (start + 1).min(slots);
+            let end =
+                ((slots as f64 * space).round() as u64).clamp(least, least.max(slots.saturating_sub(after)));
             ends.push(access);
             parts.push((start.min(slots - 1), (end - start).max(1)));
             start = end;
@@ -565,5 +568,26 @@ impl RequestSource for Phased {
 
     fn total_requests(&self) -> Option<u64> {
         Some(self.requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_have_slots_of_their_own_as_long_as_there_are_enough() {
+        let large_first = [(0.5, 0.9), (0.25, 0.05), (0.25, 0.05)];
+        let small_first = [(0.25, 0.05), (0.25, 0.05), (0.5, 0.9)];
+        for (slots, zones, expected) in [
+            (3, large_first, [(0, 1), (1, 1), (2, 1)]),
+            (3, small_first, [(0, 1), (1, 1), (2, 1)]),
+            (5, large_first, [(0, 3), (3, 1), (4, 1)]),
+            (100, large_first, [(0, 90), (90, 5), (95, 5)]),
+            (2, large_first, [(0, 1), (1, 1), (1, 1)]),
+            (1, large_first, [(0, 1), (0, 1), (0, 1)]),
+        ] {
+            assert_eq!(Zones::new(slots, &zones, 0.0).slots, expected, "{slots} slots");
+        }
     }
 }
