@@ -77,6 +77,11 @@ impl SizeClass {
     fn steps(&self) -> u64 {
         (self.max_bytes - self.min_bytes) / self.step_bytes + 1
     }
+
+    /// The largest size there is: `max_bytes` need not be a whole number of steps away.
+    fn largest(&self) -> u64 {
+        self.min_bytes + (self.steps() - 1) * self.step_bytes
+    }
 }
 
 /// A size in the largest unit of which it is a whole number.
@@ -130,7 +135,7 @@ impl RequestBytes {
     pub(crate) fn largest(&self) -> u64 {
         match self {
             RequestBytes::Fixed(bytes) => *bytes,
-            RequestBytes::Weighted(classes) => classes.iter().map(|class| class.max_bytes).max().unwrap_or(0),
+            RequestBytes::Weighted(classes) => classes.iter().map(SizeClass::largest).max().unwrap_or(0),
             RequestBytes::Lognormal { max_bytes, .. } => *max_bytes,
         }
     }
@@ -323,16 +328,13 @@ impl<'de> Visitor<'de> for SizeVisitor {
                 continue;
             }
             let class = SizeClass::parse(&key, value.number()?).map_err(de::Error::custom)?;
-            if classes
-                .iter()
-                .any(|other| (other.min_bytes, other.max_bytes) == (class.min_bytes, class.max_bytes))
-            {
+            if classes.iter().any(|other| other.key() == class.key()) {
                 return Err(de::Error::custom(format!("the size {key:?} is given twice")));
             }
             classes.push(class);
         }
         if law.iter().all(Option::is_none) {
-            classes.sort_by_key(|class| (class.min_bytes, class.max_bytes));
+            classes.sort_by_key(|class| (class.min_bytes, class.max_bytes, class.step_bytes));
             return Ok(RequestBytes::Weighted(classes));
         }
         let [median, sigma, min, max, step] = law;

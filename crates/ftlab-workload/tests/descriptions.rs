@@ -870,6 +870,33 @@ fn sizes_that_no_request_has_are_refused() {
 }
 
 #[test]
+fn the_largest_size_of_a_range_is_one_that_its_steps_reach() {
+    let json = r#"{"kind":"uniform","requests":10,"footprint_bytes":"4KiB","request_bytes":{"4KiB-6KiB":1}}"#;
+    assert!(requests_of(json, GIB, 0).iter().all(|request| (request.lba, request.sectors) == (0, 8)));
+    let json = r#"{"kind":"uniform","footprint_bytes":"4KiB","request_bytes":{"2KiB-6KiB/1536B":1}}"#;
+    let error = config(json).factory(GIB, None, None).err().map(|error| error.to_string());
+    assert!(error.as_ref().is_some_and(|told| told.contains("5120")), "{error:?}");
+}
+
+#[test]
+fn ranges_with_other_steps_are_other_ranges() {
+    let of = |sizes: &str| format!(r#"{{"kind":"uniform","requests":20000,"request_bytes":{{{sizes}}}}}"#);
+    let json = of(r#""4KiB-64KiB/4KiB":1,"4KiB-64KiB/512B":1"#);
+    let parsed = config(&json);
+    assert_eq!(config(&serde_json::to_string(&parsed).unwrap()), parsed);
+    assert_eq!(config(&of(r#""4KiB-64KiB/512B":1,"4KiB-64KiB/4KiB":1"#)), parsed);
+    // All of the first range, and 16 of the 121 sizes of the second.
+    let pages = share(&requests_of(&json, GIB, 0), |request| request.sectors % 8 == 0);
+    assert!((pages - 0.5 * (1.0 + 16.0 / 121.0)).abs() < 0.015, "{pages}");
+    for twice in
+        [r#""4KiB":1,"4096":1"#, r#""4KiB":1,"4KiB/512B":1"#, r#""4KiB-64KiB":1,"4KiB-64KiB/4KiB":1"#]
+    {
+        let error = serde_json::from_str::<WorkloadConfig>(&of(twice)).unwrap_err().to_string();
+        assert!(error.contains("is given twice"), "{twice}: {error}");
+    }
+}
+
+#[test]
 fn sizes_are_refused_in_words() {
     for (json, found) in [
         (r#"{"kind":"uniform","trim_fraction":0.1,"trim_bytes":"1MiB"}"#, "1MiB"),
