@@ -118,10 +118,11 @@ impl WorkloadConfig {
             _ => {}
         }
         self.validate_keys()?;
+        self.validate_values()?;
         if let Some(unused) = self.unused_sizes().into_iter().next() {
             return refuse(unused.key, unused.found, unused.expected);
         }
-        self.validate_values()
+        Ok(())
     }
 
     /// Keys of sizes that no request has. Those of the whole must serve in one of its phases.

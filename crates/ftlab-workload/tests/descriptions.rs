@@ -849,6 +849,11 @@ fn sizes_that_no_request_has_are_refused() {
         GIB,
         0,
     );
+    // What makes no sense is told first: the pages of keys take their limits from there.
+    for key in ["read_bytes", "write_bytes", "trim_bytes"] {
+        let json = format!(r#"{{"kind":"uniform","request_bytes":"4KiB","{key}":1000}}"#);
+        refused(&json, key, "must be a multiple of 512 bytes");
+    }
     // What the whole says must serve in a phase, and what a phase says in that phase.
     let phases = |whole: &str, first: &str, second: &str| {
         format!(
