@@ -61,13 +61,15 @@ impl WorkloadConfig {
         Ok(())
     }
 
-    /// How many requests arrive within `us`, on average. Without end where all arrive at once, or where it is not stated,
-    /// as of mechanisms and traces.
+    /// How many requests arrive within `us`, on average. Without end where all arrive at once, or where it is not
+    /// stated, as of mechanisms and traces.
     fn requests_within(&self, us: f64) -> f64 {
         if let (Some(WorkloadKind::Merge), Some(parts)) = (self.kind, &self.own.merge.parts) {
             return parts.iter().map(|part| part.requests_within(us)).sum();
         }
-        let Some(phases) = &self.phases else { return us / self.mean_us() };
+        let Some(phases) = &self.phases else {
+            return if self.mean_us() > 0.0 { self.common.requests_within(us) } else { f64::INFINITY };
+        };
         let phases = phases.iter().map(|phase| {
             let mean_us = phase.with.over(self).mean_us();
             match (phase.requests, phase.duration_us.unwrap_or(0.0)) {
@@ -168,8 +170,8 @@ impl WorkloadConfig {
         Ok(())
     }
 
-    /// An error of the workload as it is in the phase at `place`, told of the key as it stands in the file: in the phase, or in
-    /// the whole.
+    /// An error of the workload as it is in the phase at `place`, told of the key as it stands in the file: in the
+    /// phase, or in the whole.
     pub(crate) fn told_of(&self, phase: &Phase, place: &str, error: ConfigError) -> ConfigError {
         let key = error.key.strip_prefix("workload.").unwrap_or(&error.key);
         let name = key.split(['.', '[']).next().unwrap_or(key);

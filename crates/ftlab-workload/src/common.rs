@@ -54,7 +54,8 @@ impl Interarrival {
     }
 }
 
-/// On/off bursts with Pareto-distributed durations. Durations above 1,000 times the mean count as so long; the mean is kept.
+/// On/off bursts with Pareto-distributed durations. Durations above 1,000 times the mean count as so long; the mean is
+/// kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bursts {
@@ -340,6 +341,16 @@ impl CommonKeys {
         by_rate.or(self.mean_interarrival_us).unwrap_or(DEFAULT_MEAN_INTERARRIVAL_US)
     }
 
+    /// How many requests arrive within `us`, on average. There is no pause after the last one.
+    pub(crate) fn requests_within(&self, us: f64) -> f64 {
+        let mean_us = self.mean_interarrival_us();
+        let Some(think) = self.think else { return us / mean_us };
+        let run = think.every_requests as f64;
+        let round_us = run * mean_us + think.pause_us;
+        let rounds = (us / round_us).floor();
+        rounds * run + ((us - rounds * round_us) / mean_us).min(run)
+    }
+
     /// Mean span between arrivals, pauses included.
     pub(crate) fn mean_us_with_pauses(&self) -> f64 {
         let pauses = self.think.map_or(0.0, |think| think.pause_us / think.every_requests.max(1) as f64);
@@ -351,7 +362,8 @@ impl CommonKeys {
         [self.read_fraction, self.trim_fraction, self.flush_fraction].map(|share| share.unwrap_or(0.0))
     }
 
-    /// Keys and values of the sizes that reads, writes and trims have for themselves, and whether there are such requests.
+    /// Keys and values of the sizes that reads, writes and trims have for themselves, and whether there are such
+    /// requests.
     fn own_sizes(&self) -> [(&'static str, &Option<RequestBytes>, bool); 3] {
         let [reads, trims, _] = self.fractions();
         [

@@ -133,8 +133,8 @@ impl WorkloadConfig {
         given.into_iter().map(|(key, value)| (key, shown(key, value))).collect()
     }
 
-    /// These keys laid over those of `base`, which has phases. Keys of `base` are left out that the kind or the arrivals do
-    /// not have, and what says the same in another way.
+    /// These keys laid over those of `base`, which has phases. Keys of `base` are left out that the kind or the
+    /// arrivals do not have, and what says the same in another way.
     pub(crate) fn over(&self, base: &WorkloadConfig) -> WorkloadConfig {
         let kind = self.kind.or(base.kind);
         let common = &self.common;

@@ -144,8 +144,8 @@ impl Zones {
         for ((share, room), after) in zones.iter().zip((0..zones.len() as u64).rev()) {
             access += share;
             space += room;
-            // No zone is empty, and none takes the slots of those after it, unless there are fewer slots than zones: then
-            // the last ones share a slot.
+            // No zone is empty, and none takes the slots of those after it, unless there are fewer slots than zones:
+            // then the last ones share a slot.
             let least = (start + 1).min(slots);
             let end =
                 ((slots as f64 * space).round() as u64).clamp(least, least.max(slots.saturating_sub(after)));

@@ -23,8 +23,8 @@ pub(crate) fn lognormal(rng: &mut Rng, median: f64, sigma: f64) -> f64 {
     median * libm::exp(sigma * normal(rng))
 }
 
-/// Pareto's law, cut so that no single span is the whole run: spans above 1,000 times the mean count as so long. What is
-/// cut off is made up for by longer spans, so that the mean is the one that is stated.
+/// Pareto's law, cut so that no single span is the whole run: spans above 1,000 times the mean count as so long. The
+/// others are longer for it, so that the mean is the one that is stated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pareto {
     smallest: f64,

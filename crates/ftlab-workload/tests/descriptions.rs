@@ -1028,6 +1028,11 @@ fn requests_may_take_as_long_as_the_longest_run() {
             r#"{{"kind":"uniform","requests":{requests},"interarrival":"fixed","mean_interarrival_us":1296000000000}}"#
         )
     };
+    let paused = |requests: u32| {
+        format!(
+            r#"{{"kind":"uniform","requests":{requests},"think":{{"every_requests":1,"pause_us":5184000000000}}}}"#
+        )
+    };
     // 2555.5 hours are the longest run: a round of phases takes an hour and a millisecond for each fast request.
     for (json, taken) in [
         (merged(10), true),
@@ -1042,6 +1047,9 @@ fn requests_may_take_as_long_as_the_longest_run() {
         (timed(3480), false),
         (alone(7), true),
         (alone(8), false),
+        // One pause of 60 days, and two.
+        (paused(2), true),
+        (paused(3), false),
     ] {
         let told = config(&json).validate();
         assert_eq!(told.is_ok(), taken, "{json}: {told:?}");
