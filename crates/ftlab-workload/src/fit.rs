@@ -339,7 +339,7 @@ fn mean_rows(group: &[[u64; 3]], unit: u64) -> impl Iterator<Item = [u64; 3]> + 
 ///
 /// # Errors
 /// Those of the trace. Also when it is empty, or has reads, writes or trims of nothing. Also when it is larger than a
-/// workload can be, such as longer than 200 days.
+/// workload can be, such as longer than the longest run.
 pub fn fit(trace: &dyn SourceFactory, requests: u64) -> Result<FittedModel, SourceError> {
     const BATCH_REQUESTS: usize = 4096;
     let refused = |expected: String| Err(SourceError { expected, ..SourceError::default() });
@@ -382,7 +382,7 @@ pub fn to_toml(description: &str, model: &FittedModel) -> String {
         description.replace('\\', "\\\\").replace('"', "\\\"").replace(|c: char| c.is_control(), " ");
     let mut text = format!(
         "# Fitted to a trace: counts and distributions only, none of its addresses.\n\ndescription = \"{quoted}\"\n\n\
-         [workload]\nkind = \"fitted\"\n# The range of the trace. Less, down to {} bytes, moves regions together.\n\
+         [workload]\nkind = \"fitted\"\n# The range of the model: pages have room to spread. Less, down to {} bytes, moves regions together.\n\
          footprint_bytes = {}\n\n[workload.fitted]\nversion = {}\noverlay = {}\nfollows = {}\nplaces = {}\n",
         model.needed_bytes(),
         model.span_bytes(),

@@ -46,12 +46,15 @@ impl FittedLayout {
         let available = footprint.unwrap_or(room);
         if available < needed || (footprint.is_none() && available < span) {
             if let Some(footprint) = footprint {
-                let expected = format!("the pages of the trace need {needed} bytes");
+                let expected = format!(
+                    "the model needs {needed} bytes, in which the pages of the trace have room to spread"
+                );
                 return refuse("footprint_bytes", footprint, expected);
             }
             let expected = format!(
-                "the trace spans {span} bytes and {room} follow offset_bytes on the drive: state a footprint_bytes of \
-                 {span}, or less to move its regions together, down to the {needed} that its pages need"
+                "the model spans {span} bytes, in which the pages of the trace have room to spread, and {room} follow \
+                 offset_bytes on the drive: state a footprint_bytes of {span}, or less to move its regions together, down to \
+                 {needed}"
             );
             return refuse("footprint_bytes", "nothing", expected);
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::SECTOR_BYTES;
+use ftlab_core::time::{LATEST_DAYS, LATEST_NS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -257,8 +258,12 @@ impl FittedModel {
             return wrong("phases.kinds", self.requests(), "must be from 1 to 2^40 in all");
         }
         let duration = self.phases.iter().map(|phase| phase.duration_ns).sum::<u64>();
-        if duration > MOST_NS {
-            return wrong("phases.duration_ns", duration, "must be at most 200 days in all");
+        if duration > LATEST_NS {
+            return wrong(
+                "phases.duration_ns",
+                duration,
+                &format!("must be at most {LATEST_DAYS} days in all"),
+            );
         }
         Ok(())
     }
@@ -268,8 +273,6 @@ impl FittedModel {
 pub(crate) const VERSION: u32 = 2;
 /// Counts are at most so large.
 const MOST: u64 = 1 << 40;
-/// 200 days: simulated time ends a little later.
-const MOST_NS: u64 = 200 * 86_400 * 1_000_000_000;
 
 impl FittedPhase {
     /// Check the phase that is found at `place`.
@@ -288,8 +291,8 @@ impl FittedPhase {
         if self.sizes.len() != FLUSH {
             return wrong("sizes", self.sizes.len() as u64, "must have 10 lists");
         }
-        if self.duration_ns > MOST_NS {
-            return wrong("duration_ns", self.duration_ns, "must be at most 200 days");
+        if self.duration_ns > LATEST_NS {
+            return wrong("duration_ns", self.duration_ns, &format!("must be at most {LATEST_DAYS} days"));
         }
         for (kind, rows) in self.sizes.iter().enumerate() {
             let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row[2]));

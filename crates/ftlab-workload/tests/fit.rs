@@ -9,6 +9,7 @@ use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceFactory, VecSource};
 use ftlab_core::mapcache::translation::MapCacheSummary;
+use ftlab_core::time::LATEST_NS;
 use ftlab_stats::{LifetimeStats, ReuseMethod, StatsCollector, StatsOptions, TraceStats, collect};
 use ftlab_workload::fit::{fit, to_toml};
 use ftlab_workload::{CommonKeys, FittedModel, RequestBytes, SizeClass, WorkloadConfig, WorkloadKind};
@@ -192,9 +193,6 @@ fn weighted(sizes: &[(u64, f64)]) -> RequestBytes {
     RequestBytes::Weighted(sizes.iter().map(class).collect())
 }
 
-/// A simulation takes 200 days.
-const LONGEST_NS: u64 = 200 * 86_400 * 1_000_000_000;
-
 /// Longer traces are for `make test-long`.
 const SHORT: usize = 20_000;
 
@@ -234,7 +232,7 @@ fn real_traces_are_fitted() {
                 continue;
             }
             // Time stamps of decades come from a clock that was set or wrapped around.
-            all.retain(|request: &Request| request.arrival_ns < LONGEST_NS);
+            all.retain(|request: &Request| request.arrival_ns < LATEST_NS);
             let seeds: &[u64] = if long { &[1, 2, 3] } else { &[1] };
             wrong.extend(misfits(row.file.split_once('/').unwrap().1, &VecSource::new(all), seeds));
         }
