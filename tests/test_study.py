@@ -114,6 +114,23 @@ def test_columns_are_axes_then_seed_and_status_then_the_summary() -> None:
     assert set(frame["status"]) == {"done"}
 
 
+def test_seeds_are_called_what_they_are(tmp_path: Path) -> None:
+    # Of the second size the workload does not fit: runs that fail have their seeds, too.
+    axes = {"ftl.gc": ["greedy", "fifo"], "workload.footprint_bytes": ["64KiB", "1GiB"]}
+    store = ftlab.Store(tmp_path)
+    frame = ftlab.study(spec(axes=axes, seeds=[0, 1, 2]), out=store)
+    assert frame["seed"].to_list() == [0, 1, 2] * 4
+    assert store.frame()["seed"].to_list() == [0, 1, 2] * 4
+    compared = ftlab.analysis.compare(frame, "ftl.gc", "write_amplification.total", baseline="greedy")
+    assert compared["n"].to_list() == [3, 3]
+    # What cannot be described, and what states no seed.
+    axes = {"geometry.blocks_per_plane": [16, 64], "ftl.logical_pages": [200, 900]}
+    small = {"geometry.pages_per_block": 16}
+    runs = ftlab.Study(spec(axes=axes, set=small, seeds=[0, 3])).runs()
+    assert [(run.seed, run.error is None) for run in runs[:4]] == [(0, True), (3, True), (0, False), (3, False)]
+    assert {run.seed for run in ftlab.Study(spec(axes=axes, set=small)).runs()} == {1}
+
+
 def test_axes_may_be_devices_and_workloads_of_any_form(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('extends = "ideal-page"\nname = "mine"\n[geometry]\nblocks_per_plane = 64\n')
     (tmp_path / "load.toml").write_text('[workload]\nkind = "zipf"\nrequests = 50\n')

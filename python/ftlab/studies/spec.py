@@ -496,14 +496,14 @@ class Study:
             except FtlabError as error:
                 problems.append((values, error))
                 essence = canonical([list(labels), seed, str(error)])
-                runs.append(Run(labels, seed or 1, None, f"none-{hash_text(essence)}", str(error)))
+                runs.append(Run(labels, _named(seed), None, f"none-{hash_text(essence)}", str(error)))
                 continue
             fit |= {(name, id(value)) for name, value in values.items()}
             # Runs that share a device have the same object.
             device = description["device"]
             if device is not shared:
                 shared, text = device, device_text(device)
-            runs.append(Run(labels, description["seed"] or 1, description, key_of(description, text)))
+            runs.append(Run(labels, _named(description["seed"]), description, key_of(description, text)))
         mistakes = [
             error
             for values, error in problems
@@ -544,6 +544,11 @@ def hash_text(text: str) -> str:
     import hashlib
 
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _named(seed: int | None) -> int:
+    """What tables call a seed: a run without one takes that of the default. 0 is a seed like any other."""
+    return 1 if seed is None else seed
 
 
 def _label(value: Any) -> Any:
