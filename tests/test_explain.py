@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +155,43 @@ def test_parts_sum_to_the_latency_in_the_log(tmp_path: Path) -> None:
     assert f"The {slow_count(log, 99)} requests from p99 on" in text
 
 
-def slow_count(log: pl.DataFrame, percentile: float) -> int:
-    return log.height - int(np.ceil(percentile / 100 * log.height))
+def slow_count(log: pl.DataFrame, percentile: int) -> int:
+    return log.height - math.ceil(Fraction(percentile, 100) * log.height)
+
+
+def slow_log(count: int) -> pl.DataFrame:
+    """A log whose requests are the slower the later they came, all by the same part."""
+    latency = np.arange(1, count + 1)
+    zeros = {f"{part.name}_ns": np.zeros(count) for part in explaining.parts()}
+    return pl.DataFrame({"index": latency - 1, "op": ["read"] * count, "latency_ns": latency, **zeros}).with_columns(
+        service_read_ns=pl.col("latency_ns").cast(float)
+    )
+
+
+@pytest.mark.parametrize("count", [1_000, 10_000])
+def test_percentiles_are_exact(count: int) -> None:
+    for tenths in range(1, 1000):
+        expected = math.ceil(Fraction(tenths, 1000) * count)
+        assert explaining._rank(tenths / 10, count) == expected, tenths
+    log = slow_log(count)
+    for tenths in (1, 70, 290, 553, 990, 999):
+        found = ftlab.explain(log, percentile=tenths / 10)
+        assert found.requests.height == count - math.ceil(Fraction(tenths, 1000) * count)
+    sizes = [share * count // 1000 for share in (500, 400, 90, 9, 1)]
+    found = ftlab.explain(log).groups.filter(pl.col("to") <= 99.9)["requests"].to_list()
+    assert [*found, count - sum(found)] == sizes
+
+
+def test_a_percentile_is_that_of_the_summary() -> None:
+    rows = [(100.0 * at, "read", at % 100, 1 + at % 97) for at in range(2_000)]
+    result = ftlab.run(drive(), table(rows), requests_log=True)
+    log, summary = result.requests, result.summary["latency_ns"]["all"]
+    assert log is not None
+    for name, percentile in {"p50": 50, "p90": 90, "p99": 99, "p999": 99.9}.items():
+        count = result.explain(percentile=percentile).requests.height
+        below = np.sort(log["latency_ns"].to_numpy())[log.height - count - 1]
+        # Those of the summary have three digits.
+        assert below == pytest.approx(summary[name], rel=1e-3), name
 
 
 @pytest.mark.long

@@ -218,6 +218,14 @@ def test_the_charts_have_the_numbers_of_the_tables(page: Page, folder: Path, sum
             assert at[share] == pytest.approx(summary["latency_ns"][op][name], rel=1e-3), (op, name)
 
 
+def test_percentiles_of_ten_requests_are_drawn_where_one_is_above_them(tmp_path: Path) -> None:
+    device = package.Device.load("ideal-page").with_(geometry={"blocks_per_plane": 64})
+    run = package.run(device, "uniform", requests=10)
+    charts = Page(package.report(run, out=tmp_path / "page.html")).data["charts"]
+    [points] = [each["data"] for chart in charts if chart["id"] == "latency" for each in chart["series"]]
+    assert [round(1 - 10**-tail, 6) for _, tail in points] == [0, 0.5, 0.9, 0.95]
+
+
 def test_the_drive_is_drawn_with_the_use_of_every_die(page: Page, summary: dict[str, Any]) -> None:
     titles = re.findall(r'<g class="cell"><title>([^<]+)</title>', page.text)
     parallelism = summary["parallelism"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,7 +211,7 @@ def explain(
     elif percentile is not None:
         if not 0 < percentile < 100:  # noqa: PLR2004 - per cent
             raise ConfigError(f"percentile = {percentile:g}: expected a number above 0 and below 100, such as 99.9")
-        count = max(frame.height - math.ceil(percentile / 100 * frame.height), 1)
+        count = max(frame.height - _rank(percentile, frame.height), 1)
         rows = ordered.head(count)
         chosen = f"The {count_text(count)} {of} from p{percentile:g} on, of {count_text(frame.height)},"
     else:
@@ -220,6 +221,15 @@ def explain(
         rows = ordered.head(count)
         chosen = f"The {count_text(rows.height)} slowest of {count_text(frame.height)} {of}"
     return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()))
+
+
+def _rank(percentile: float, count: int) -> int:
+    """How many of ``count`` values a percentile has up to and with its own, as the percentiles of the summary.
+
+    The percentile is the decimal that was written: 99.9 % of 10,000 are 9,990, and not one more because the nearest
+    binary number is a bit larger.
+    """
+    return math.ceil(Fraction(str(percentile)) * count / 100)
 
 
 def _parts(rows: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
@@ -248,7 +258,7 @@ def _groups(ascending: pl.DataFrame) -> pl.DataFrame:
     bounds = [0.0, *_LEVELS, 100.0]
     table = []
     for low, high in itertools.pairwise(bounds):
-        first, last = (math.ceil(level / 100 * ascending.height) for level in (low, high))
+        first, last = (_rank(level, ascending.height) for level in (low, high))
         rows = ascending.slice(first, last - first)
         if rows.height == 0:
             continue

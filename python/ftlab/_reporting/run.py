@@ -365,11 +365,14 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
 # Latencies
 
 
-# A distribution is drawn at these shares: evenly in its body, and closer and closer to 1 in its tail.
-_LEVELS = np.concatenate([
-    np.linspace(0, 0.9, 91),
-    *(1 - 10.0**-decade * np.arange(9, 0, -1) / 10 for decade in range(1, 9)),
+# A distribution is drawn at these shares: evenly in its body, and closer and closer to 1 in its tail. They are whole
+# numbers of parts, so that ranks are exact: 0.9 of 10 is 9, which the nearest binary number is not.
+_PARTS = 10**9
+_LEVELS = np.array([
+    *(_PARTS // 100 * level for level in range(91)),
+    *(_PARTS - _PARTS // 10**digits * left for digits in range(2, 10) for left in range(9, 0, -1)),
 ])  # fmt: skip
+_PERCENTILES = {"p50": _PARTS // 2, "p90": _PARTS // 10 * 9, "p99": _PARTS // 100 * 99, "p999": _PARTS // 1000 * 999}
 
 
 def _last_level(count: int) -> float:
@@ -379,11 +382,10 @@ def _last_level(count: int) -> float:
 
 def _quantiles(values: np.ndarray[Any, Any]) -> list[list[Any]]:
     """Points of a distribution: the smallest value that a share of the sorted values does not exceed, and the share."""
-    levels = _LEVELS[_LEVELS * values.size <= values.size - 1]
-    # Not one rank higher because 0.9 times 10 is a bit more than 9.
-    ranks = np.maximum(np.ceil(levels * values.size - 1e-6).astype(int) - 1, 0)
+    levels = _LEVELS[_LEVELS * values.size <= _PARTS * (values.size - 1)]
+    ranks = np.maximum(-(-levels * values.size // _PARTS) - 1, 0)
     latencies = clean(np.append(values[ranks], values[-1]))
-    shares = [*levels.tolist(), _last_level(values.size)]
+    shares = [*(levels / _PARTS).tolist(), _last_level(values.size)]
     return [[latency, round(_tail(share), 6)] for latency, share in zip(latencies, shares, strict=True)]
 
 
@@ -416,11 +418,11 @@ def _distribution(run: RunData, numbers: Numbers) -> Chart | None:
             series.append({"name": op, "data": _quantiles(values)})
     else:
         note = "From the percentiles of the summary; with --requests-log every request is drawn."
-        shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
         for op in _OPS[1:]:
             if count := numbers[f"latency_ns.{op}.count"]:
                 # A percentile that leaves no request above it is the largest.
-                known = {name: share for name, share in shares.items() if count * (1 - share) >= 1}
+                above = {name: count * (_PARTS - level) >= _PARTS for name, level in _PERCENTILES.items()}
+                known = {name: level / _PARTS for name, level in _PERCENTILES.items() if above[name]}
                 at = {"min": 0.0, **known, "max": _last_level(count)}.items()
                 data = [[numbers[f"latency_ns.{op}.{name}"], round(_tail(share), 6)] for name, share in at]
                 series.append({"name": op, "data": data, "marked": True})
