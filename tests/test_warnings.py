@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,14 @@ import pytest
 
 import ftlab
 from conftest import inside as command
+from ftlab import _keys as keys
 from ftlab import _native
 from ftlab import _warned as warned
 from ftlab.studies import Store, ThreadExecutor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ftlab._result import Result
 
 # A drive of tlc-small's dies with so few blocks that it is full within a second.
@@ -73,6 +77,49 @@ def test_a_tenth_of_a_drive_gives_no_verdict(fresh: Store, aged: Store) -> None:
     assert compared(fresh, even_unsteady=True)["verdict"] in {"better", "worse", "undecided", "same"}
     hits = ftlab.analysis.compare(fresh.frame(), "ftl.gc", "host.requests", baseline="greedy")
     assert hits["verdict"].to_list() == [None, "same"]
+
+
+def keys_of(tables: keys.Tables, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """The dotted keys of the values of a document; of keys that are names, one."""
+    inner = tables.resolved(schema)
+    if "properties" in inner:
+        for name, each in inner["properties"].items():
+            yield from keys_of(tables, each, f"{path}.{name}" if path else name)
+    elif isinstance(inner.get("additionalProperties"), dict):
+        yield from keys_of(tables, inner["additionalProperties"], f"{path}.name")
+    else:
+        yield path
+
+
+def test_every_number_depends_on_the_state_of_the_drive_or_does_not() -> None:
+    tables = keys.Tables("summary")
+    found = list(keys_of(tables, tables.root))
+    assert {"map_cache.windows.name", "latency_ns.read.p999", "nvm.hit_ratio", "seed"} <= set(found)
+    sides = (warned._OF_STATE, warned._NOT_OF_STATE)
+    fitting = {key: [side for side in sides if warned._fits(key, side)] for key in found}
+    assert [key for key, fit in fitting.items() if not fit] == [], "put it on one side in _warned.py"
+    assert [key for key, fit in fitting.items() if len(fit) > 1] == []
+    assert [pattern for side in sides for pattern in side if not any(fnmatchcase(key, pattern) for key in found)] == []
+
+
+@pytest.mark.parametrize("metric", ["nvm.write_amplification_primary", "gc.collections"])
+def test_no_verdict_on_what_depends_on_the_state(metric: str, tmp_path: Path) -> None:
+    spec = {
+        "device": "ideal-page",
+        "workload": {"kind": "uniform", "requests": 5000},
+        "repetitions": 5,
+        "set": {
+            "geometry": {"blocks_per_plane": 64, "pages_per_block": 32},
+            "nvm": {"kind": "basic", "bytes": "256KiB"},
+            "precondition.kind": "none",
+        },
+        "axes": {"ftl.gc": ["greedy", "fifo"]},
+        "options": {"timing": False},
+    }
+    frame = ftlab.study(spec, out=Store(tmp_path))
+    assert set(frame["warnings"]) == {"not_steady"}
+    found = ftlab.analysis.compare(frame, "ftl.gc", metric, baseline="greedy")
+    assert found["verdict"].to_list() == [None, "withheld"]
 
 
 def test_the_command_says_what_would_settle_it(fresh: Store) -> None:
