@@ -290,6 +290,7 @@ BAD = [
     ("options = { series = 'often' }", 'expected "auto"'),
     ("trace = 'no.csv'", "the study has a workload and a trace"),
     ("[set]\nftl.gc = 'fifo'\n[axes]\nftl.gc = ['fifo']", r"set\.ftl\.gc: is an axis as well"),
+    ("[axes]\nftl.gc = ['greedy', 'fifo', 'greedy']", r"small\.toml:4:29: ftl\.gc = 'greedy' is stated twice"),
     ("[set]\nftl.gx = 1", r"small\.toml:4:\d+: ftl\.gx: unknown key"),
     ("[axes", r"small\.toml:3:\d+: "),
 ]
@@ -301,6 +302,30 @@ def test_mistakes_are_told_with_their_places(tmp_path: Path, text: str, message:
     path.write_text(f"device = 'ideal-page'\nworkload = 'uniform'\n{text}\n")
     with pytest.raises(ftlab.ConfigError, match=message):
         ftlab.Study.load(path).runs()
+
+
+@pytest.mark.parametrize(
+    ("axes", "told"),
+    [
+        ({"ftl.gc": ["fifo", "fifo"]}, r"study: axes\.ftl\.gc\.1: ftl\.gc = 'fifo' is stated twice"),
+        ({"host.queue_depth": [1, 2, 1.0]}, r"host\.queue_depth = 1\.0 is stated twice"),
+        ({"ftl.gc": [{"kind": "d_choices", "choices": 2}] * 2}, r"ftl\.gc = \{'kind': 'd_choices', 'choices': 2\} is"),
+    ],
+)
+def test_a_value_of_an_axis_is_stated_once(axes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ftlab.ConfigError, match=told):
+        ftlab.Study(spec(axes=axes), "study")
+
+
+def test_zipped_axes_repeat_values_and_not_combinations() -> None:
+    axes = {"ftl.gc": ["greedy", "greedy", "fifo"], "host.queue_depth": [1, 2, 1]}
+    assert len(ftlab.Study(spec(axes=axes, zip=["ftl.gc", "host.queue_depth"])).runs()) == 3
+    with pytest.raises(ftlab.ConfigError, match=r"ftl\.gc = 'greedy', host\.queue_depth = 1 is stated twice"):
+        ftlab.Study(spec(axes={**axes, "host.queue_depth": [1, 1, 1]}, zip=["ftl.gc", "host.queue_depth"]))
+    with pytest.raises(ftlab.ConfigError, match="device = 'ideal-page' is stated twice"):
+        ftlab.Study(spec(device=["ideal-page", "ideal-page"]))
+    # A switch is no number.
+    assert len(ftlab.Study(spec(axes={"options.verify": [True, False]})).runs()) == 2
 
 
 def test_mistakes_in_dictionaries_are_told_with_their_keys() -> None:

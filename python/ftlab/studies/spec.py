@@ -250,6 +250,18 @@ class Study:
         self.axes = tuple(axes)
         self._values = axes
         self._groups = self._read_zip(spec.get("zip", []))
+        for group in self._groups:
+            self._check_distinct(group)
+
+    def _check_distinct(self, group: tuple[str, ...]) -> None:
+        """Refuse values that come again: tables and analyses could not separate their runs from those before."""
+        known = set()
+        for values in zip(*(self._values[name] for name in group), strict=True):
+            text = canonical([_even(each.value) for each in values])
+            if text in known:
+                told = ", ".join(f"{name} = {shown(each.value)}" for name, each in zip(group, values, strict=True))
+                raise ConfigError(f"{values[0].place}: {told} is stated twice: it would give the same runs again")
+            known.add(text)
 
     def _read_table(self, table: Any, axes: dict[str, list[_Value]]) -> None:
         """Add the axes of ``[axes]``."""
@@ -560,6 +572,15 @@ def _label(value: Any) -> Any:
         if isinstance(value.get("trace"), str):
             return Path(value["trace"]).name
     return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _even(value: Any) -> Any:
+    """A value in which numbers that are equal are written alike: 1.0 as 1."""
+    if isinstance(value, dict):
+        return {key: _even(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_even(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _scheme_label(value: Any) -> Any:
