@@ -410,7 +410,7 @@ def write_trace(path: Path, requests: int, last: str = "") -> Path:
     return path
 
 
-def test_traces_count_by_content_wherever_they_lie(tmp_path: Path) -> None:
+def test_traces_count_by_content_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def key(trace: Path) -> str:
         return ftlab.Study({"device": "ideal-page", "trace": str(trace)}).runs(Contents(Files(tmp_path)))[0].key
 
@@ -422,7 +422,8 @@ def test_traces_count_by_content_wherever_they_lie(tmp_path: Path) -> None:
     write_trace(here, 51)
     assert key(here) != first
     # The hash of a file that has settled is remembered, and forgotten when the file changes.
-    os.utime(here, ns=(1, 1))
+    assert not list(tmp_path.glob("traces/*.json"))
+    monkeypatch.setattr("ftlab.studies.description._SETTLED_NS", 0)
     assert key(here) != first
     remembered = [json.loads(path.read_text()) for path in tmp_path.glob("traces/*.json")]
     assert [each["path"] for each in remembered] == [str(here.resolve())]
@@ -545,6 +546,32 @@ def test_a_trace_that_changes_meanwhile_gives_no_result(tmp_path: Path) -> None:
     trace.unlink()
     assert "No such file" in str(execute(run.description or {}).error)
     assert "is for engine" in str(execute({**(run.description or {}), "engine": "0"}).error)
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+@pytest.mark.parametrize("settled_ns", [0, 2_000_000_000])
+def test_a_trace_of_the_same_size_and_time_is_another(
+    renamed: bool, settled_ns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ftlab.studies.description._SETTLED_NS", settled_ns)
+    trace, other = tmp_path / "t.csv", tmp_path / "other.csv"
+    described = {"device": "ideal-page", "trace": str(trace), "set": SMALL}
+    (tmp_path / "traces").mkdir()
+    kept = Contents(Files(tmp_path))
+    write_trace(trace, 40)
+    before = trace.stat()
+    first = ftlab.Study(described).runs(kept)[0]
+    other.write_bytes(trace.read_bytes().replace(b",w,", b",r,"))
+    if renamed:
+        other.replace(trace)
+    else:
+        trace.write_bytes(other.read_bytes())
+    os.utime(trace, ns=(before.st_atime_ns, before.st_mtime_ns))
+    now = trace.stat()
+    assert (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    outcome = execute(first.description or {})
+    assert (outcome.status, outcome.error_kind) == ("error", "machine")
+    assert ftlab.Study(described).runs(kept)[0].key != first.key
 
 
 @pytest.mark.long

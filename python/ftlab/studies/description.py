@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import _limits as limits
 from ftlab import _native
@@ -46,7 +46,7 @@ FORMAT = 1
 OPTIONS: dict[str, Any] = {"timing": True, "verify": False, "requests": None, "series": None}
 ENGINE: str = _native.__engine__
 
-# A file that changed so recently may change again within the resolution of its time stamp.
+# A file that changed so recently may change again within the resolution of its time stamps.
 _SETTLED_NS = 2_000_000_000
 
 
@@ -85,14 +85,39 @@ def key_of(description: Description, device: str | None = None) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-# Hashes known in this process, by path, size and time of change.
-_KNOWN: dict[tuple[str, int, int], str] = {}
+class _Sign(NamedTuple):
+    """What a file is known by without reading it.
+
+    Tools that copy or unpack set the time of change to what it was elsewhere. The system alone sets ``status_ns``, when
+    content or attributes last changed, and the inode.
+    """
+
+    path: str
+    bytes: int
+    changed_ns: int
+    status_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Sign:
+        """That of a file.
+
+        Raises:
+            OSError: There is none.
+        """
+        stat = path.stat()
+        return cls(str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+
+
+# Hashes known in this process.
+_KNOWN: dict[_Sign, str] = {}
 
 
 class Contents:
-    """Hashes of files, remembered by path, size and time of change, so that a study is resumed without reading them.
+    """Hashes of files, remembered by path, size, times and inode, so that a study is resumed without reading them.
 
-    The volumes of a trace are remembered too, by its content.
+    A file that has just changed is read again each time: it may change once more without showing it. The volumes of a
+    trace are remembered too, by its content.
     """
 
     def __init__(self, files: Files | None = None, traces: _native.TraceCache | None = None) -> None:
@@ -140,21 +165,23 @@ class Contents:
         Raises:
             OSError: It cannot be read.
         """
-        path = path.resolve()
-        stat = path.stat()
-        sign = (str(path), stat.st_size, stat.st_mtime_ns)
+        now = time.time_ns()
+        sign = _Sign.of(path.resolve())
         found = _KNOWN.get(sign) or self._stored(sign)
+        settled = now - sign.status_ns >= _SETTLED_NS
         if found is None:
-            with path.open("rb") as file:
+            with Path(sign.path).open("rb") as file:
                 found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-            self._store(sign, found)
-        _KNOWN[sign] = found
+            if settled:
+                self._store(sign, found)
+        if settled:
+            _KNOWN[sign] = found
         return found
 
-    def _stored(self, sign: tuple[str, int, int]) -> str | None:
-        def parse(data: bytes) -> tuple[tuple[str, int, int], str]:
-            kept = json.loads(data)
-            return (kept["path"], kept["bytes"], kept["changed_ns"]), str(kept["hash"])
+    def _stored(self, sign: _Sign) -> str | None:
+        def parse(data: bytes) -> tuple[dict[str, Any], str]:
+            kept: dict[str, Any] = json.loads(data)
+            return kept, str(kept.pop("hash"))
 
         if self._files is None:
             return None
@@ -162,17 +189,15 @@ class Contents:
             kept = self._files.read(_place(sign), parse)
         except OSError:
             return None
-        return kept[1] if kept is not None and kept[0] == sign else None
+        return kept[1] if kept is not None and kept[0] == sign._asdict() else None
 
-    def _store(self, sign: tuple[str, int, int], found: str) -> None:
-        if self._files is None or time.time_ns() - sign[2] < _SETTLED_NS:
-            return
-        kept = {"path": sign[0], "bytes": sign[1], "changed_ns": sign[2], "hash": found}
-        self._files.write(_place(sign), json.dumps(kept).encode())
+    def _store(self, sign: _Sign, found: str) -> None:
+        if self._files is not None:
+            self._files.write(_place(sign), json.dumps({**sign._asdict(), "hash": found}).encode())
 
 
-def _place(sign: tuple[str, int, int]) -> str:
-    return f"traces/{hashlib.blake2b(sign[0].encode(), digest_size=16).hexdigest()}.json"
+def _place(sign: _Sign) -> str:
+    return f"traces/{hashlib.blake2b(sign.path.encode(), digest_size=16).hexdigest()}.json"
 
 
 @dataclass(frozen=True)
