@@ -509,6 +509,59 @@ def test_the_mean_is_with_weights_and_skips_what_has_none() -> None:
     assert steady_state(frame, weights=[1.0] * 120).mean == pytest.approx(3.0)
 
 
+def test_write_amplification_is_a_mean_over_the_pages_that_the_host_wrote() -> None:
+    # Every other interval has four times the pages and half the writes; of some, no write has completed.
+    pages, programs = np.array([1, 4] * 80), np.array([3, 8] * 80)
+    frame = {
+        "requests": np.arange(10, 1610, 10),
+        "writes": np.array([2, 1, 2, 0] * 40),
+        "write_pages": pages,
+        "write_amplification": programs / pages,
+    }
+    found = steady_state(frame)
+    assert (found.reached, found.start, found.n) == (True, 0, 160)
+    assert found.mean == pytest.approx(programs.sum() / pages.sum())
+    assert found.low is not None
+    assert found.low <= 11 / 5 <= (found.high or 0)
+    # Series of an older ftlab have writes only.
+    older = {name: values for name, values in frame.items() if name != "write_pages"}
+    assert steady_state(older).mean == pytest.approx((3 * 2 * 80 + 2 * 40) / (2 * 80 + 40))
+
+
+def test_what_is_programmed_without_a_write_counts_with_the_writes_before() -> None:
+    # A write into a buffer, and a flush, in turn; before the first write nothing is known.
+    pages, programs = np.array([0, *[5, 0] * 80]), np.array([9, *[0, 10, 5, 10] * 40])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(pages > 0, programs / pages, np.nan)
+    frame = {"requests": np.arange(161), "writes": pages, "write_pages": pages, "write_amplification": ratios}
+    found = steady_state({**frame, "programmed_pages": programs}, method="snia", rounds=5)
+    assert (found.reached, found.start) == (True, 1)
+    assert found.mean == pytest.approx(programs[1:].sum() / pages.sum())
+
+
+def test_the_mean_of_requests_of_several_sizes_is_that_of_the_request_log() -> None:
+    device = ftlab.Device.parse(
+        "[geometry]\nchannels = 1\nways = 1\nblocks_per_plane = 64\npages_per_block = 32\npage_bytes = 4096\n"
+        "[ftl]\nover_provisioning = 0.3\n[host]\narrival = 'closed'\n[precondition]\nkind = 'steady'\n",
+        "drive",
+    )
+    load = ftlab.Workload(kind="uniform", requests=6000, read_fraction=0, request_bytes={"4KiB": 30, "256KiB": 1})
+    result = ftlab.run(device, load, seed=3, series=50, requests_log=True)
+    log, series = result.requests, result.series
+    assert log is not None
+    assert series is not None
+    # One request at a time: intervals have what they hand over. Sizes are whole pages.
+    log = log.with_columns(pages=(pl.col("lba") + pl.col("sectors") - 1) // 8 - pl.col("lba") // 8 + 1)
+    pages = np.add.reduceat(log["pages"].to_numpy(), [0, *series["requests"].to_numpy()[:-1]])
+    if "write_pages" in series.columns:
+        assert series["write_pages"].to_list() == pages.tolist()
+    found = steady_state(series.with_columns(write_pages=pages))
+    assert found.start is not None
+    programs = series["write_amplification"].to_numpy() * pages
+    assert programs.sum() / pages.sum() == pytest.approx(result.summary["write_amplification"]["total"])
+    assert found.mean == pytest.approx(programs[found.start :].sum() / pages[found.start :].sum())
+
+
 def test_the_rule_of_drive_tests_is_kept_to_the_letter() -> None:
     def rounds(values: list[float]) -> bool:
         return steady_state(values, method="snia", rounds=5).reached

@@ -8,6 +8,7 @@ import numpy as np
 
 from ftlab import _warned as warned
 from ftlab._labels import Label, label
+from ftlab._series import amplification
 from ftlab.errors import ConfigError
 from ftlab.figures.canvas import BLUE, COLORS, GREY, ORANGE, new_figure, styled
 
@@ -102,7 +103,8 @@ def _whole(axis: Axes, value: float, text: str) -> None:
 
 def _amplification(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
     total = summary.get("write_amplification", {}).get("total")
-    _draw(axis, x, series["write_amplification"], series["writes"].astype(float), "over time", BLUE)
+    values, pages = amplification(series)
+    _draw(axis, x, values, pages, "over time", BLUE)
     if total is not None:
         _whole(axis, total, f"{total:.3f}")
     axis.set_ylabel("write amplification")

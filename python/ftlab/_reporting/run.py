@@ -13,6 +13,7 @@ from ftlab import _labels as labels
 from ftlab import _warned as warned
 from ftlab._reporting.drawing import Shape, draw
 from ftlab._reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
+from ftlab._series import amplification
 from ftlab._units import bytes_text, count_text
 from ftlab.errors import FtlabError, InputError
 
@@ -223,6 +224,7 @@ class _Series:
         self.x = Axis("simulated_ns" if self.timed else "requests", "simulated time" if self.timed else "requests")
         self.spans = np.diff(self.columns["simulated_ns"], prepend=0.0)
         self.completed = self.columns["reads"] + self.columns["writes"]
+        self.columns["write_amplification"], self.written = amplification(self.columns)
         # Folders of an older ftlab do not have them.
         self.lookups = self.columns.get("map_lookups", self.completed)
 
@@ -334,7 +336,7 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
     try:
         s = _Series(run.series)
         latency_mean, latency_max = s.columns["latency_mean_ns"], s.columns["latency_max_ns"]
-        amplification = s.line("write_amplification", s.columns["writes"], "mean over time")
+        amplification = s.line("write_amplification", s.written, "mean over time")
         iops = s.line("iops", s.spans, "mean over time")
         latency = [*s.line("latency_mean_ns", s.completed, "mean"), s.largest("latency_max_ns", "largest")]
         free = [s.smallest("free_blocks", "free blocks")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ftlab._series import amplification
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
 from ftlab.studies.frame import to_polars
@@ -32,12 +33,8 @@ _CHANCE = 0.005
 _MEANS = 20
 
 # What a value of the series is a mean over: intervals have not all the same number of requests, nor the same length.
-_WEIGHTS = {
-    "write_amplification": ("writes", False),
-    "latency_mean_ns": ("requests", True),
-    "iops": ("simulated_ns", True),
-    "bytes_per_second": ("simulated_ns", True),
-}
+# These columns count from the start of the run.
+_WEIGHTS = {"latency_mean_ns": "requests", "iops": "simulated_ns", "bytes_per_second": "simulated_ns"}
 _CLOCKS = ("requests", "simulated_ns")
 
 
@@ -100,8 +97,8 @@ def steady_state(
         method: See above.
         rounds: With ``"snia"``: into how many rounds of equally many intervals the series is divided; what is left over
             is at its beginning. The specification tests up to 25.
-        weights: What each value weighs in means. Default for a time series: writes for write amplification, requests
-            for mean latency, time for what is by the second, else all the same.
+        weights: What each value weighs in means. Default for a time series: pages that the host wrote for write
+            amplification, requests for mean latency, time for what is by the second, else all the same.
 
     Returns:
         Whether and where it is reached. A series that has too few intervals (100; for ``"snia"`` as many as rounds) has
@@ -159,12 +156,10 @@ def _read(
             raise ConfigError(f"column {column!r}: expected numbers, found {str(table[column].dtype).lower()}")
         # Without timing no time passes.
         clocks = {name: table[name].to_numpy() for name in _CLOCKS if name in table.columns and table[name].max()}
-        values = table[column].cast(float).fill_null(math.nan).to_numpy()
-        by, cumulative = _WEIGHTS.get(column, ("", False))
-        if weights is None and by in table.columns:
-            weights = table[by].cast(float).to_numpy()
-            weights = np.diff(weights, prepend=0) if cumulative else weights
-            weights = weights if weights.any() else None
+        if weights is None:
+            values, weights = _weighted(table, column)
+        else:
+            values = table[column].cast(float).fill_null(math.nan).to_numpy()
     else:
         try:
             values = np.asarray(series, dtype=float)
@@ -176,6 +171,19 @@ def _read(
     if (weighted < 0).any():
         raise ConfigError("weights: expected numbers that are not negative")
     return values, weighted, clocks
+
+
+def _weighted(table: pl.DataFrame, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """The values of a column and what they weigh; ``None`` where they all weigh the same."""
+    values, weights = table[column].cast(float).fill_null(math.nan).to_numpy(), None
+    by = _WEIGHTS.get(column)
+    if column == "write_amplification":
+        numbers = [each for each in table.iter_columns() if each.dtype.is_numeric()]
+        values, weights = amplification({each.name: each.to_numpy() for each in numbers})
+    elif by in table.columns:
+        weights = np.diff(table[by].cast(float).to_numpy(), prepend=0)
+    # Without timing no time passes.
+    return values, weights if weights is not None and weights.any() else None
 
 
 def _mser(values: NDArray[np.float64]) -> int | str:
