@@ -11,7 +11,7 @@ use ftlab_core::host::request::{Op, Remark, Request, RequestSource, SourceError,
 
 use crate::ending;
 use crate::open::{OpenOptions, TraceFile};
-use crate::shared::{CHUNK_REQUESTS, Shelf, bytes_of, locked};
+use crate::shared::{CHUNK_REQUESTS, Shelf, Signs, bytes_of, locked};
 use crate::volumes::missing;
 
 /// Requests decoded between two looks at interruptions.
@@ -32,7 +32,9 @@ pub(crate) struct Fleet {
     pub(crate) path: PathBuf,
     /// How the trace is read, with all of its volumes.
     pub(crate) options: OpenOptions,
-    trace: TraceFile,
+    /// When it was opened.
+    pub(crate) signs: Option<Signs>,
+    pub(crate) trace: TraceFile,
     volumes: Mutex<Option<Arc<Volumes>>>,
     kept_bytes: AtomicU64,
 }
@@ -71,7 +73,8 @@ struct Piece {
 
 impl Fleet {
     pub(crate) fn new(path: PathBuf, options: OpenOptions, trace: TraceFile) -> Self {
-        Self { path, options, trace, volumes: Mutex::default(), kept_bytes: AtomicU64::new(0) }
+        let signs = Signs::of(&trace);
+        Self { path, options, signs, trace, volumes: Mutex::default(), kept_bytes: AtomicU64::new(0) }
     }
 
     /// Bytes of the shelf that it has.

@@ -331,6 +331,8 @@ mod tests {
             requests: vec![10, 20],
             reads: vec![5, 5],
             writes: vec![5, 5],
+            write_pages: vec![0, 4],
+            programmed_pages: vec![3, 5],
             iops: vec![1.5, 2.5],
             bytes_per_second: vec![0.0, 1.0],
             latency_mean_ns: vec![3.0, 4.0],

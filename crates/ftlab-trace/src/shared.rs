@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use ftlab_core::host::request::{Remark, Request, RequestSource, SourceError, SourceFactory};
 
@@ -36,6 +37,37 @@ struct CacheState {
     fleets: Vec<Arc<Fleet>>,
 }
 
+/// What the files of a trace are known by without reading them.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Signs(Vec<(Metadata, [i64; 3])>);
+
+/// Bytes, and when the content was changed.
+type Metadata = (u64, Option<SystemTime>);
+
+impl Signs {
+    /// Those of now; `None` where there is a file no more.
+    pub(crate) fn of(trace: &TraceFile) -> Option<Self> {
+        let sign = |path: &PathBuf| {
+            let found = std::fs::metadata(path).ok()?;
+            Some(((found.len(), found.modified().ok()), status_of(&found)))
+        };
+        trace.files().ok()?.iter().map(sign).collect::<Option<Vec<_>>>().map(Self)
+    }
+}
+
+/// The inode, and when the system last changed anything of it: nobody can set that.
+#[cfg(unix)]
+fn status_of(found: &std::fs::Metadata) -> [i64; 3] {
+    use std::os::unix::fs::MetadataExt;
+
+    [found.ino().cast_signed(), found.ctime(), found.ctime_nsec()]
+}
+
+#[cfg(not(unix))]
+fn status_of(_: &std::fs::Metadata) -> [i64; 3] {
+    [0; 3]
+}
+
 /// Nothing is left half done by a panic: the state is changed at once, and a decoder that panicked is broken.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,17 +85,23 @@ impl TraceCache {
     /// When the trace cannot be opened, or its format is unknown or ambiguous.
     pub fn open(&self, path: &Path, options: &OpenOptions) -> Result<SharedTrace, SourceError> {
         let mut state = locked(&self.0.state);
-        let known = state.traces.iter().position(|known| known.path == path && known.options == *options);
-        let shared = match known {
-            Some(index) => state.traces.remove(index),
-            None => Arc::new(Shared {
+        // One whose files have changed since stays until its memory is wanted; nobody opens it any more.
+        let known = state.traces.iter().position(|known| {
+            known.path == path && known.options == *options && known.signs == Signs::of(&known.trace)
+        });
+        let shared = if let Some(index) = known {
+            state.traces.remove(index)
+        } else {
+            let trace = open(path, options)?;
+            Arc::new(Shared {
                 path: path.to_owned(),
                 options: options.clone(),
-                trace: open(path, options)?,
+                signs: Signs::of(&trace),
+                trace,
                 frontier: Mutex::new(Frontier::Unread),
                 chunks: RwLock::default(),
                 total: OnceLock::new(),
-            }),
+            })
         };
         state.traces.push(shared.clone());
         Ok(SharedTrace { shared, shelf: self.0.clone() })
@@ -97,7 +135,9 @@ impl TraceCache {
     fn fleet(&self, path: &Path, options: &OpenOptions) -> Result<Arc<Fleet>, SourceError> {
         let options = OpenOptions { volumes: Vec::new(), ..options.clone() };
         let mut state = locked(&self.0.state);
-        let known = state.fleets.iter().position(|known| known.path == path && known.options == options);
+        let known = state.fleets.iter().position(|known| {
+            known.path == path && known.options == options && known.signs == Signs::of(&known.trace)
+        });
         let fleet = if let Some(index) = known {
             state.fleets.remove(index)
         } else {
@@ -152,6 +192,8 @@ impl Shelf {
 struct Shared {
     path: PathBuf,
     options: OpenOptions,
+    /// When it was opened.
+    signs: Option<Signs>,
     trace: TraceFile,
     frontier: Mutex<Frontier>,
     chunks: RwLock<Vec<Arc<Chunk>>>,
@@ -432,6 +474,35 @@ mod tests {
 
     fn csv() -> OpenOptions {
         OpenOptions { format: Some("csv".into()), ..OpenOptions::default() }
+    }
+
+    #[test]
+    fn a_trace_that_has_changed_is_read_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(&folder, "a.csv", 100, "");
+        let cache = TraceCache::new(u64::MAX);
+        let before = cache.open(&path, &csv()).unwrap();
+        assert_eq!(all(&before, 64).unwrap().len(), 100);
+        assert_eq!(cache.volumes(&path, &csv()).unwrap().0[0].2, 100);
+        // As many bytes, and the time of change as it was.
+        let changed = std::fs::metadata(&path).unwrap().modified().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap().replace(",w,", ",r,");
+        std::fs::write(folder.path().join("b.csv"), text).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(folder.path().join("b.csv"))
+            .unwrap()
+            .set_modified(changed)
+            .unwrap();
+        std::fs::rename(folder.path().join("b.csv"), &path).unwrap();
+        let op = |trace: &dyn SourceFactory| all(trace, 64).unwrap()[0].op;
+        assert_eq!(op(&before), ftlab_core::host::request::Op::Write, "who has it goes on with it");
+        if cfg!(unix) {
+            assert_eq!(op(&cache.open(&path, &csv()).unwrap()), ftlab_core::host::request::Op::Read);
+        }
+        written(&folder, "a.csv", 50, "");
+        assert_eq!(all(&cache.open(&path, &csv()).unwrap(), 64).unwrap().len(), 50);
+        assert_eq!(cache.volumes(&path, &csv()).unwrap().0[0].2, 50);
     }
 
     #[test]

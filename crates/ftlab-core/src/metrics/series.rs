@@ -29,6 +29,8 @@ pub struct Series {
     /// Pages that the host wrote in the interval, counted when a request is handed to the drive: of these
     /// [`write_amplification`](Self::write_amplification) is the mean.
     pub write_pages: Vec<u64>,
+    /// The same of all that was programmed in the interval; a NAND page counts as many as it has room for.
+    pub programmed_pages: Vec<u64>,
     /// Requests a second in the interval (0 without a clock).
     pub iops: Vec<f64>,
     /// Bytes read and written a second in the interval (0 without a clock).
@@ -65,6 +67,7 @@ impl Series {
             ("reads", Column::Whole(&self.reads)),
             ("writes", Column::Whole(&self.writes)),
             ("write_pages", Column::Whole(&self.write_pages)),
+            ("programmed_pages", Column::Whole(&self.programmed_pages)),
             ("iops", Column::Real(&self.iops)),
             ("bytes_per_second", Column::Real(&self.bytes_per_second)),
             ("latency_mean_ns", Column::Real(&self.latency_mean_ns)),
@@ -306,11 +309,13 @@ fn columns_from(rows: &[Row], first: usize) -> Series {
         let seconds = row.end.since(start).0 as f64 / 1e12;
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let written = now.write_units - before.write_units;
+        let programmed = now.programmed_units - before.programmed_units;
         series.simulated_ns.push(row.end.as_ns());
         series.requests.push(now.requests);
         series.reads.push(now.reads - before.reads);
         series.writes.push(now.writes - before.writes);
         series.write_pages.push(written);
+        series.programmed_pages.push(programmed);
         series.iops.push(rate(now.requests - before.requests));
         series.bytes_per_second.push(rate(now.bytes - before.bytes));
         series.latency_mean_ns.push(if row.latency_count > 0 {
@@ -320,7 +325,7 @@ fn columns_from(rows: &[Row], first: usize) -> Series {
         });
         series.latency_max_ns.push(row.latency_max.as_ns());
         series.write_amplification.push(if written > 0 {
-            (now.programmed_units - before.programmed_units) as f64 / written as f64
+            programmed as f64 / written as f64
         } else {
             f64::NAN
         });
