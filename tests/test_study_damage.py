@@ -75,8 +75,6 @@ def make(folder: Path, seeds: str) -> Path:
     trace = folder.with_suffix(".csv")
     lines = [f"{index * 1000},w,{index * 7 % 100 * 8},8" for index in range(60)]
     trace.write_text("\n".join(["arrival_ns,op,lba,sectors", *lines, ""]))
-    # Long ago: hashes of files that have just changed are not kept.
-    os.utime(trace, ns=(10**18, 10**18))
     for name, text in STUDIES.items():
         (folder / f"{name}.toml").write_text(text.replace("SEEDS", seeds).replace("TRACE", str(trace)))
     store = ftlab.Store(folder / "store")
@@ -94,7 +92,10 @@ def make(folder: Path, seeds: str) -> Path:
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A store, and another whose studies have the same names."""
     base = tmp_path_factory.mktemp("stores")
-    return make(base / "one", "[1, 2]"), make(base / "two", "[1, 3]")
+    # Hashes of files that have just changed are not kept otherwise.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ftlab.studies.description._SETTLED_NS", 0)
+        return make(base / "one", "[1, 2]"), make(base / "two", "[1, 3]")
 
 
 def files_of(folder: Path) -> list[str]:
