@@ -271,3 +271,22 @@ def test_docs_use_the_names_of_today() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
     gone = re.compile(r"request_log=|--series-every|--workers\b|\btraces=DIR")
     assert [page.name for page in pages if gone.search(page.read_text())] == []
+
+
+@pytest.mark.parametrize("stop", ["drained", "last_arrival"])
+def test_a_series_ends_alike_whatever_its_interval(stop: str) -> None:
+    device = ftlab.Device("ideal-page").set(
+        "geometry.blocks_per_plane=64", "precondition.kind=none", "buffer.kind=lru", "buffer.bytes=1MiB"
+    )
+    if stop == "last_arrival":
+        device = device.set("host.arrival=open", "host.stop=last_arrival")
+    workload = ftlab.Workload.parse('[workload]\nkind = "uniform"\nrequests = 1000\nrate_iops = 9000\n')
+    sums, lasts = set(), set()
+    for every in (100, 101, 300, "10ms"):
+        series = ftlab.run(device, workload, series=every).series
+        sums.add((series["programmed_pages"].sum(), series["write_pages"].sum(), series["erases"].sum()))
+        lasts.add(series.tail(1).select("simulated_ns", "requests", "free_blocks").row(0))
+    assert len(sums) == len(lasts) == 1
+    [(programmed, written, _)] = sums
+    # What the buffer still holds is drained after the last completion.
+    assert 0 < programmed < written
