@@ -403,3 +403,14 @@ fn an_aged_drive_is_used_again_and_changes_nothing() {
     assert_eq!((none.reused(), none.used_bytes()), (0, 0));
     assert!(drives.used_bytes() > 0 && drives.used_bytes() <= 64 << 20);
 }
+
+/// A drive that its workload has aged, and too few writes to show that.
+#[test]
+fn a_short_run_of_an_aged_drive_is_not_steady() {
+    let config = drive(aged("workload"));
+    let short = simulated(&config, &load(Pattern::Uniform, config.logical_pages(), 0.003, 1), true);
+    let warning = short.summary.warnings.iter().find(|warning| warning.code == "not_steady");
+    let warning = warning.unwrap_or_else(|| panic!("{:#?}", short.summary));
+    assert!(warning.text.contains("when ageing ended"), "{warning:#?}");
+    assert!(!warning.advice.contains("precondition"), "{warning:#?}");
+}

@@ -42,7 +42,7 @@ pub const WARNINGS: &[Kind] = &[
               has it (workload-independent preconditioning). One that was aged with other writes than its workload's counts as \
               steady if it goes on as it was aged, within 5 %, over its whole capacity. Over a third, collection still lives on \
               what was written before. One that its own workload has aged counts as steady if its write amplification is as it was \
-              aged, within 5 %. What changes within the run is then the workload's own course, such as a sweep over the drive.",
+              aged, within 5 %, or if the host has overwritten its whole capacity and nothing changed. What changes within the run is then the workload's own course, such as a sweep over the drive.",
         rule: Some(not_steady),
     },
     Kind {
@@ -260,11 +260,19 @@ impl Evidence<'_> {
         (reached && matches!(aging.until, AgedWhen::Steady(_))).then_some(aging.pattern)
     }
 
+    fn is_aged_by_workload(&self) -> bool {
+        self.aged_by() == Some(PreconditionPattern::Workload)
+    }
+
+    /// Write amplification when ageing ended.
+    fn aged_to(&self) -> Option<f64> {
+        self.summary.precondition.as_ref().and_then(|aged| aged.write_amplification)
+    }
+
     /// Whether write amplification is what it was when ageing ended.
     fn is_as_aged(&self) -> bool {
-        let then = self.summary.precondition.as_ref().and_then(|aged| aged.write_amplification);
         let now = self.summary.write_amplification.as_ref();
-        then.zip(now).is_some_and(|(then, now)| (now.total / then - 1.0).abs() <= AS_AGED)
+        self.aged_to().zip(now).is_some_and(|(then, now)| (now.total / then - 1.0).abs() <= AS_AGED)
     }
 
     /// Whether the drive was in the steady state of this workload from the beginning, as far as it is known.
@@ -279,7 +287,7 @@ impl Evidence<'_> {
 
 fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
     let whole = evidence.summary.write_amplification.as_ref().filter(|whole| whole.total > 0.0)?.total;
-    if evidence.aged_by() == Some(PreconditionPattern::Workload) && evidence.is_as_aged() {
+    if evidence.is_aged_by_workload() && evidence.is_as_aged() {
         // What changes within the run is the course of the workload, and nothing is left to advise.
         return None;
     }
@@ -287,7 +295,9 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
     let mut sums = vec![(0, 0)];
     sums.extend(evidence.course.iter().map(|(_, totals)| (totals.write_units, totals.programmed_units)));
     let moved = drift(&sums);
-    let enough = (overwritten >= ENOUGH_OVERWRITTEN && moved.is_ok()) || evidence.began_steady();
+    let began_steady = evidence.began_steady()
+        && (overwritten >= LEAST_OVERWRITTEN || !evidence.is_aged_by_workload());
+    let enough = (overwritten >= ENOUGH_OVERWRITTEN && moved.is_ok()) || began_steady;
     let mut found = vec![("write_amplification", whole), ("drive_overwritten", overwritten)];
     let written = format!("the host overwrote {} of the drive", percent(overwritten));
     let text = match moved.ok().flatten() {
@@ -302,14 +312,23 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
         None if overwritten >= ENOUGH_OVERWRITTEN => format!(
             "{written}, and write amplification varies too much to know whether it stays at {whole:.3}"
         ),
+        None if let Some(then) = evidence.aged_to().filter(|_| evidence.is_aged_by_workload()) => {
+            found.push(("write_amplification_aged", then));
+            format!(
+                "write amplification was {whole:.3}, and {then:.3} when ageing ended: {written}, too little to know which will last"
+            )
+        }
         None => format!(
             "{written}, too little to know whether write amplification stays at {whole:.3}: expected {} or more",
             percent(ENOUGH_OVERWRITTEN)
         ),
     };
     let longer = "or let the host write more and leave the beginning out (`ftlab study steady`)";
-    let advice =
-        format!("set precondition.kind = \"steady\" with precondition.pattern = \"workload\", {longer}");
+    let advice = if evidence.is_aged_by_workload() {
+        "let the host write more, as much as the drive holds".into()
+    } else {
+        format!("set precondition.kind = \"steady\" with precondition.pattern = \"workload\", {longer}")
+    };
     Some((text, advice, found))
 }
 
@@ -534,8 +553,13 @@ fn uneven_dies(evidence: &Evidence<'_>) -> Option<Said> {
         percent(most / span),
         percent(mean / span)
     );
-    let advice = "set ftl.striping = \"dynamic\", or spread what the host writes over more addresses";
-    Some((text, advice.into(), vec![("busiest_share", most / span), ("others_share", mean / span)]))
+    let spread = "spread what the host reads and writes over more addresses";
+    let advice = if evidence.config.ftl.placement.goes_by_address() {
+        format!("set ftl.striping = \"dynamic\", or {spread}")
+    } else {
+        spread.into()
+    };
+    Some((text, advice, vec![("busiest_share", most / span), ("others_share", mean / span)]))
 }
 
 fn not_drained(evidence: &Evidence<'_>) -> Option<Said> {
