@@ -459,6 +459,7 @@ _PART_COLORS = {
     "service_program": "#44518f",
     "service_transfer": "#56b4e9",
     "wait_link": "#c9b458",
+    "wait_buffer": "#ddcc77",
     "wait_bus": "#e69f00",
     "wait_read": "#cc79a7",
     "wait_program": "#882255",

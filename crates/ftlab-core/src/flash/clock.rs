@@ -29,7 +29,7 @@ pub enum Step {
 /// equal times, the lane goes first that has been busy longest. That counts from the number of the command with which
 /// the lane began to work without a pause. Commands are numbered as they are submitted, and timers of the host among
 /// them as they are set. All methods but `set_timer`, `cut`, `begin_request` and
-/// `parts_of` are required.
+/// `parts` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -63,10 +63,11 @@ pub trait Clock: FlashPort {
         let _ = index;
     }
 
-    /// Write to `parts` what the time consists of since `since`, when the request of a watcher was handed to the drive. The
-    /// watcher has just been told of the last thing that it waited for. Ports that do not know write nothing.
-    fn parts_of(&self, watcher: u32, request: u64, since: Time, parts: &mut Parts) {
-        let _ = (watcher, request, since, parts);
+    /// What the time consists of since `began`, when the request of a watcher was handed to the drive. The watcher has just been
+    /// told of the last thing that it waited for, and the host may add to it. `None` of ports that do not know.
+    fn parts(&mut self, (watcher, request): (u32, u64), began: Time) -> Option<&mut Parts> {
+        let _ = (watcher, request, began);
+        None
     }
 
     /// After [`Step::Several`]: exchange the list of those watchers, in any order, for an empty one.

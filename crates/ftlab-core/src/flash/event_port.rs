@@ -463,6 +463,7 @@ impl EventPort {
         if state.phase != Phase::Idle || node == NONE || self.nodes[node as usize].pending > 0 {
             return;
         }
+        let free_since = state.free_since;
         state.queue.pop(&self.next_node);
         state.started = now;
         // A lane that has never worked has been free since 0.
@@ -474,9 +475,9 @@ impl EventPort {
         state.row = node;
         let submission = self.submission(node);
         if let Some(explain) = &mut self.explain
-            && !submission.is_background()
+            && now > free_since
         {
-            explain.started(node, lane, &self.ledger.busy_ps[lane as usize], now);
+            explain.held_up(node, submission, lane, free_since, now);
         }
         let span = self.spans.bus_in(submission);
         if span == Time::ZERO {
@@ -678,13 +679,10 @@ impl EventPort {
         let cause = self.submission(node).cause_index();
         let lane_of = lane as usize;
         let started = self.lanes[lane_of].started;
-        self.ledger.busy_ps[lane_of][cause] += end.since(started).0;
-        if let Some(explain) = &mut self.explain
-            && let submission = self.nodes[node as usize].submission
-            && !submission.is_background()
-        {
-            explain.worked((node, submission), lane, &mut self.spans, end.since(started));
+        if self.explain.is_some() {
+            self.explain_work(lane, node, end);
         }
+        self.ledger.busy_ps[lane_of][cause] += end.since(started).0;
         if self.ledger.log.is_some() {
             self.note(lane, node, end);
         }
@@ -722,6 +720,11 @@ impl EventPort {
             self.explain_ready(ticket.node, lane);
         }
         let state = &mut self.lanes[lane as usize];
+        if let Some(explain) = &mut self.explain
+            && state.queue.is_empty()
+        {
+            explain.fills(lane, self.now);
+        }
         state.queue.push(ticket.node, &mut self.next_node);
         if state.phase == Phase::Idle {
             self.mark(lane);
@@ -826,13 +829,13 @@ impl FlashPort for EventPort {
     fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
         self.ledger.moved(memory, at);
-        self.ends_at(at.1)
+        self.ends_at(at)
     }
 
     fn occupy(&mut self, memory: Memory, span: Time) -> Ticket {
         let Some(at) = self.servers.occupy(memory, span, self.now) else { return self.ready() };
         self.ledger.moved(memory, at);
-        self.ends_at(at.1)
+        self.ends_at(at)
     }
 
     fn begin_page(&mut self, command: Command, span: Time, request: u32) {
@@ -899,10 +902,8 @@ impl Clock for EventPort {
         }
     }
 
-    fn parts_of(&self, watcher: u32, request: u64, since: Time, parts: &mut Parts) {
-        if let Some(explain) = &self.explain {
-            explain.parts_of(watcher, request, since, self.now, parts);
-        }
+    fn parts(&mut self, of: (u32, u64), began: Time) -> Option<&mut Parts> {
+        self.explain.as_mut().map(|explain| explain.parts(of, began, self.now))
     }
 
     #[inline]

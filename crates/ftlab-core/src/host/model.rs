@@ -116,13 +116,12 @@ impl Slot {
     }
 }
 
-/// Of a request whose parts are wanted: when it was handed to the drive and when the drive had done it, and what of the time
-/// between is what.
-#[derive(Debug, Clone, Copy, Default)]
+/// Of a request whose parts are wanted: when it was handed to the drive, and, of those that do not leave at once, when the drive
+/// had done it and what of the time between is what.
+#[derive(Debug, Clone, Default)]
 struct InDrive {
     begun: Time,
-    done: Time,
-    parts: Parts,
+    done: Option<(Time, Parts)>,
 }
 
 /// The host and its drive.
@@ -552,7 +551,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         self.slots[at as usize].pending = pending;
         if pending == 0 {
             if self.wants_parts {
-                self.explained[at as usize].parts.clear();
+                self.explained[at as usize].done = Some((self.now(), Parts::NONE));
             }
             self.leaving.push_back(at);
         }
@@ -563,40 +562,43 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let now = self.now();
         self.drive.flash.port.begin_request(self.slots[at as usize].index);
         if self.explained.len() < self.slots.len() {
-            self.explained.resize(self.slots.len(), InDrive::default());
+            self.explained.resize_with(self.slots.len(), InDrive::default);
         }
         let state = &mut self.explained[at as usize];
-        (state.begun, state.done) = (now, now);
+        (state.begun, state.done) = (now, None);
     }
 
-    /// The drive has done a request.
+    /// The drive has done a request that does not leave at once.
     #[cold]
     fn end_explained(&mut self, at: u32) {
         let done = self.now();
         let state = &mut self.explained[at as usize];
-        state.done = done;
-        let index = self.slots[at as usize].index;
-        self.drive.flash.port.parts_of(at, index, state.begun, &mut state.parts);
+        let of = (at, self.slots[at as usize].index);
+        state.done = self.drive.flash.port.parts(of, state.begun).map(|parts| (done, *parts));
     }
 
     /// What the time of a request consists of that completes now.
     #[cold]
     fn tell_parts(&mut self, at: u32) {
-        let Slot { op, sectors, arrival, start, .. } = self.slots[at as usize];
+        let Slot { index, op, sectors, arrival, start, .. } = self.slots[at as usize];
         let now = self.now();
-        let InDrive { begun, done, parts } = &mut self.explained[at as usize];
-        let crosses = || self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
-        let (way_in, way_out) = match op {
-            Op::Write if !self.link_is_instant => (crosses(), Time::ZERO),
-            Op::Read if !self.link_is_instant => (Time::ZERO, crosses()),
-            _ => (Time::ZERO, Time::ZERO),
+        let InDrive { begun, done } = &mut self.explained[at as usize];
+        let (done, parts) = match done {
+            Some((done, parts)) => (*done, parts),
+            None => match self.drive.flash.port.parts((at, index), *begun) {
+                Some(parts) => (now, parts),
+                None => return,
+            },
         };
-        let waited_in = begun.since(start) - self.overhead - way_in;
-        let waited_out = now.since(*done) - way_out;
+        let mut waited = begun.since(start) - self.overhead + now.since(done);
+        if !self.link_is_instant && matches!(op, Op::Write | Op::Read) {
+            let crossed = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
+            parts.add(Part::Link, crossed.0);
+            waited = waited - crossed;
+        }
         parts.add(Part::HostQueue, start.since(arrival).0);
         parts.add(Part::Overhead, self.overhead.0);
-        parts.add(Part::Link, (way_in + way_out).0);
-        parts.add(Part::LinkWait, (waited_in + waited_out).0);
+        parts.add(Part::LinkWait, waited.0);
         self.feeder.explained(parts);
     }
 
@@ -640,14 +642,13 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     fn on_ended(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         slot.pending -= 1;
-        if slot.pending == 0 && self.wants_parts {
-            self.end_explained(at);
-        }
-        let slot = &self.slots[at as usize];
         if slot.pending == 0 {
             let has_data = !self.link_is_instant && slot.op == Op::Read;
             if F::PAUSES || has_data || self.on_link[self.out].is_some() || !self.leaving.is_empty() {
                 self.leaving.push_back(at);
+                if self.wants_parts {
+                    self.end_explained(at);
+                }
             } else {
                 // The same without standing in line.
                 self.draining = true;

@@ -42,6 +42,8 @@ parts! {
     Link service_link,
     /// Memory beside flash moves its data: a write buffer, a non-volatile cache, messages of a host cache.
     Buffer service_buffer,
+    /// Waits for memory beside flash, which moves the data of others.
+    BufferWait wait_buffer,
     /// The array reads its pages.
     OwnRead service_read,
     /// The array programs its pages.
@@ -54,9 +56,9 @@ parts! {
     BehindRead wait_read,
     /// Waits on a die that programs for other requests.
     BehindProgram wait_program,
-    /// A die is free, but a command ahead in its queue waits for what it depends on.
+    /// A die is free, but a command ahead in its queue waits for other requests, or for its own read on another die.
     Order wait_order,
-    /// An eviction from a write buffer: its own, or one that it waits for.
+    /// An eviction from a write buffer or a non-volatile cache: its own, or one that it waits for.
     CacheFlush wait_cache_flush,
     /// Waits for garbage collection.
     Gc wait_gc,
@@ -72,6 +74,20 @@ parts! {
     WearLevel wait_wear_level,
     /// Waits for recovery after a power cut.
     Recovery wait_recovery,
+}
+
+impl Part {
+    /// Those of causes that the drive has for itself.
+    pub(crate) const OF_CAUSES: [Part; 8] = [
+        Part::CacheFlush,
+        Part::Gc,
+        Part::Merge,
+        Part::Map,
+        Part::Metadata,
+        Part::LsbBackup,
+        Part::WearLevel,
+        Part::Recovery,
+    ];
 }
 
 /// What commands and memory do that a request waits for: what of it is the request's own has a part of its own.
@@ -93,20 +109,21 @@ impl Work {
     }
 
     /// The part of a request for which this is done.
-    pub(crate) fn own(self) -> Part {
+    pub(crate) const fn own(self) -> Part {
         match self {
             Work::Read => Part::OwnRead,
             Work::Program => Part::OwnProgram,
-            other => other.behind(),
+            Work::Buffer => Part::Buffer,
+            Work::For(_) => self.behind(),
         }
     }
 
     /// The part of a request that waits for it.
-    pub(crate) fn behind(self) -> Part {
+    pub(crate) const fn behind(self) -> Part {
         match self {
             Work::Read => Part::BehindRead,
             Work::Program => Part::BehindProgram,
-            Work::Buffer => Part::Buffer,
+            Work::Buffer => Part::BufferWait,
             Work::For(cause) => match cause {
                 Cause::Host => Part::BehindProgram,
                 Cause::CacheFlush => Part::CacheFlush,
@@ -123,15 +140,8 @@ impl Work {
 }
 
 /// How long each part took, in picoseconds. All of them sum to the time from arrival to end.
-///
-/// Few parts of a request took any time. Only those are read and written, one by one: read together, soon after one of them
-/// was written, they would wait for every store ahead of it.
-#[derive(Clone, Copy)]
-pub struct Parts {
-    /// A bit for each part that took time; what stands for the others means nothing.
-    taken: u32,
-    ps: [u64; PARTS],
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts([u64; PARTS]);
 
 impl Default for Parts {
     fn default() -> Self {
@@ -139,28 +149,13 @@ impl Default for Parts {
     }
 }
 
-impl PartialEq for Parts {
-    fn eq(&self, other: &Self) -> bool {
-        Part::ALL.iter().all(|part| self.get(*part) == other.get(*part))
-    }
-}
-
-impl Eq for Parts {}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let taken = Part::ALL.iter().filter(|part| self.get(**part) > 0);
-        f.debug_map().entries(taken.map(|part| (part, self.get(*part)))).finish()
-    }
-}
-
 impl Parts {
     /// No time at all.
-    pub(crate) const NONE: Self = Self { taken: 0, ps: [0; PARTS] };
+    pub(crate) const NONE: Self = Self([0; PARTS]);
 
     /// One part.
     pub fn get(&self, part: Part) -> u64 {
-        if self.taken >> part as usize & 1 == 0 { 0 } else { self.ps[part as usize] }
+        self.0[part as usize]
     }
 
     /// The parts of the latency, which counts from hand-over, in the order of [`Part::ALL`].
@@ -170,41 +165,45 @@ impl Parts {
 
     /// The time from arrival to end.
     pub fn sum(&self) -> u64 {
-        self.taken().map(|at| self.ps[at]).sum()
+        self.0.iter().sum()
     }
 
-    #[inline]
-    fn taken(&self) -> impl Iterator<Item = usize> + use<> {
-        let mut left = self.taken;
-        std::iter::from_fn(move || {
-            let at = left.trailing_zeros() as usize;
-            (left != 0).then(|| {
-                left &= left - 1;
-                at
-            })
-        })
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, part: Part, ps: u64) {
-        if ps > 0 {
-            self.ps[part as usize] = self.get(part) + ps;
-            self.taken |= 1 << part as usize;
-        }
-    }
-
-    /// Forget all.
-    #[inline]
+    /// Forget all. In place: a copy of [`NONE`](Self::NONE) would be read from memory.
+    #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        self.taken = 0;
+        self.0.fill(0);
     }
 
-    /// Be as `other`.
-    #[inline]
-    pub(crate) fn copy(&mut self, other: &Self) {
-        for at in other.taken() {
-            self.ps[at] = other.ps[at];
+    /// What is left without `others`, which were added before.
+    pub(crate) fn without(&self, others: &Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] - others.0[at]))
+    }
+
+    /// What it is for another request to wait while a request goes through this, whose last `work` took `run` and is left out.
+    pub(crate) fn as_waits(&self, work: Work, mut run: u64) -> Self {
+        let mut waits = Self::NONE;
+        for part in Part::ALL {
+            let waited = match part {
+                Part::HostQueue | Part::Overhead | Part::Link | Part::LinkWait => continue,
+                Part::OwnRead => Part::BehindRead,
+                Part::OwnProgram => Part::BehindProgram,
+                Part::Transfer => work.behind(),
+                Part::Buffer => Part::BufferWait,
+                part => part,
+            };
+            waits.add(waited, self.get(part));
         }
-        self.taken = other.taken;
+        for part in [work.behind(), Part::BusWait] {
+            let taken = run.min(waits.get(part));
+            waits.0[part as usize] -= taken;
+            run -= taken;
+        }
+        waits
+    }
+
+    // Without a look at what is there or whether `ps` is 0: what takes no time cannot be foreseen, and a wrong guess costs more.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, part: Part, ps: u64) {
+        self.0[part as usize] += ps;
     }
 }

@@ -18,10 +18,13 @@ impl EventPort {
         ticket
     }
 
-    /// A node beside flash that ends at `at`.
-    pub(super) fn ends_at(&mut self, at: Time) -> Ticket {
+    /// A node beside flash that begins and ends at these times.
+    pub(super) fn ends_at(&mut self, (start, end): (Time, Time)) -> Ticket {
         let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
-        self.beside.push(Reverse((at, self.numbers, ticket.node)));
+        if let Some(explain) = &mut self.explain {
+            explain.waits_for_turn(ticket.node, start.since(self.now));
+        }
+        self.beside.push(Reverse((end, self.numbers, ticket.node)));
         ticket
     }
 

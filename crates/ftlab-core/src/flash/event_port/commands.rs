@@ -1,6 +1,6 @@
 //! The log of commands, what of them has not ended when a run does, and what is told of them to those who explain.
 
-use super::explain::UnderWay;
+use super::explain::{Ran, UnderWay};
 use super::{EventPort, Lane, NONE, NOTE, Node, Phase};
 use crate::cause::CommandCounts;
 use crate::flash::port::Submission;
@@ -94,17 +94,27 @@ impl EventPort {
     #[cold]
     pub(super) fn explain_new(&mut self, node: u32, lane: u32, submission: Submission) {
         let Some(explain) = &mut self.explain else { return };
-        let is_command = lane < NOTE;
-        if is_command {
-            explain.knows(submission);
-        }
-        if self.nodes[node as usize].is_explained() {
-            let work =
-                if is_command { Work::of(submission.command(), submission.cause()) } else { Work::Buffer };
-            explain.submitted(node, work, self.now);
+        if lane >= NOTE {
+            explain.submitted(node, Work::Buffer, self.now);
+        } else if !submission.is_background() {
+            explain.submitted(node, Work::of(submission.command(), submission.cause()), self.now);
         } else if self.ledger.log.is_some() {
             explain.collected(node);
         }
+    }
+
+    /// A command ends, or several in a row.
+    #[cold]
+    pub(super) fn explain_work(&mut self, lane: u32, node: u32, end: Time) {
+        let submission = self.nodes[node as usize].submission;
+        let started = self.lanes[lane as usize].started;
+        let Some(explain) = &mut self.explain else { return };
+        if submission.is_background() {
+            return explain.collects(submission, lane, end.since(started));
+        }
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let ran = Ran { started, end, array, transfer: bus_in + bus_out };
+        explain.worked(node, submission.cause_index(), lane, &ran);
     }
 
     /// A node ends, and who waits for it hears of that next.
@@ -116,7 +126,7 @@ impl EventPort {
         if state.is_explained() {
             explain.ends(node, is_awaited);
         } else if is_awaited {
-            explain.ends_collecting(state.submission.cause());
+            explain.ends_collecting(state.submission.cause(), state.lane);
         }
     }
 
@@ -135,6 +145,6 @@ impl EventPort {
             Phase::BusIn => UnderWay::Bus(started),
             Phase::Array | Phase::BusOut => UnderWay::Work(self.nodes[current as usize].submission, started),
         };
-        explain.has_to_wait(node, lane, &self.ledger.busy_ps[lane as usize], under_way, self.now);
+        explain.has_to_wait(node, lane, under_way, self.now);
     }
 }

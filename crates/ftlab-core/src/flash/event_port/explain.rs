@@ -1,14 +1,16 @@
 //! What requests wait for, step by step.
 //!
 //! The time of a request in the drive is that of its chain of steps that ends last. Each step begins when the last one ends
-//! that it depends on. A step carries what the chain consists of so far. On a die it adds what the die did while the
-//! step waited, by totals of the die then and now, and then its own work. So the parts leave nothing out.
+//! that it depends on. On a lane it adds what the lane did while the step waited, by totals of the lane then and now, and
+//! then its own work. So the parts leave nothing out.
+//!
+//! What a command took is found when it ends: until then little is kept of it. Who hears of an end does so in the same event,
+//! so one place holds the parts of whatever ended last.
 //!
 //! Nobody but collection itself waits for a part of it: who waits for one waits for all of it. Most commands may be such,
 //! and nothing is kept of them.
 
 use crate::cause::{CAUSES, Cause};
-use crate::flash::clock::Spans;
 use crate::flash::port::Submission;
 use crate::metrics::parts::{Part, Parts, Work};
 use crate::time::Time;
@@ -16,11 +18,22 @@ use crate::time::Time;
 /// Stands for no request.
 pub(super) const NO_REQUEST: u64 = u64::MAX;
 
-/// In the place of a body: of steps of collections, which have none.
-const NONE: u32 = u32::MAX;
+/// In the place of a body, with the number of a lane: of steps of collections, which have none.
+const LANE: u32 = 1 << 31;
 
-/// What a lane has done, in picoseconds, by cause.
-pub(super) type Busy = [u64; CAUSES];
+/// The bit of the host among those of causes.
+const HOST: u32 = 1 << Cause::Host as u32;
+
+/// What it is to wait for each cause but the host.
+const WAITS: [Part; CAUSES] = {
+    let mut waits = [Part::BehindProgram; CAUSES];
+    let mut at = 0;
+    while at < CAUSES {
+        waits[at] = Work::For(Cause::ALL[at]).behind();
+        at += 1;
+    }
+    waits
+};
 
 /// What a lane is doing.
 #[derive(Debug, Clone, Copy)]
@@ -32,16 +45,66 @@ pub(super) enum UnderWay {
     Work(Submission, Time),
 }
 
-/// What a lane has done beside [`Busy`].
+/// How a command ran, once it has ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ran {
+    /// It has held its lane since then.
+    pub(super) started: Time,
+    pub(super) end: Time,
+    pub(super) array: Time,
+    pub(super) transfer: Time,
+}
+
+/// What a lane has done for a request, in picoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Own {
+    read: u64,
+    program: u64,
+    /// Of both, what the array did for each of them, and what the bus did.
+    read_array: u64,
+    program_array: u64,
+    transfer: u64,
+}
+
+impl Own {
+    /// Add to `parts` the last `read` and `program` of it.
+    #[inline]
+    fn last(&self, read: u64, program: u64, parts: &mut Parts) {
+        let (mut reads, mut programs, mut transfer) = (self.read_array, self.program_array, self.transfer);
+        let (read_before, program_before) = (self.read - read, self.program - program);
+        if read_before + program_before > 0 {
+            // The array of a read works before its data cross the bus, that of a program after.
+            let of_reads = read_before.min(reads);
+            let of_programs = (self.program - self.program_array).min(program_before);
+            reads -= of_reads;
+            programs -= program_before - of_programs;
+            transfer = transfer.saturating_sub(read_before - of_reads + of_programs);
+        }
+        parts.add(Part::OwnRead, reads);
+        parts.add(Part::OwnProgram, programs);
+        transfer = transfer.min(read + program - reads - programs);
+        parts.add(Part::Transfer, transfer);
+        parts.add(Part::BusWait, read + program - reads - programs - transfer);
+    }
+}
+
+/// What a lane has done.
 #[derive(Debug, Clone, Copy)]
 struct Lane {
+    /// In picoseconds, by cause.
+    busy: [u64; CAUSES],
     /// Of the time for the host.
     read: u64,
-    /// The request that the last host command was for, and what the lane has read and programmed for it.
-    request: u64,
-    own: [u64; 2],
     /// A command waited for the bus, and the die with it.
     bus_wait: u64,
+    /// When its queue was filled last.
+    filled: Time,
+    /// It was free, and the first of its queue waited for something: for what.
+    has_held_up: bool,
+    held_up: Parts,
+    /// The request that the last host command was for, and what the lane has done for it.
+    request: u64,
+    own: Own,
 }
 
 /// A step: a command, several in a row, or something beside flash.
@@ -54,7 +117,7 @@ struct Step {
 }
 
 impl Step {
-    const NOTHING: Self = Self { request: NO_REQUEST, body: NONE, work: Work::Buffer };
+    const NOTHING: Self = Self { request: NO_REQUEST, body: LANE, work: Work::Buffer };
 }
 
 /// What else is known of a step.
@@ -62,17 +125,20 @@ impl Step {
 struct Body {
     began: Time,
     ready: Time,
-    /// What it waited for last that was not memory beside flash, and since when only such memory was at work.
-    before: Work,
-    moving_since: Time,
-    parts: Parts,
-    /// When it was ready, its lane had something to do first: it had done so much by then. Of the causes that have a bit;
-    /// those that were unknown had done nothing.
+    /// How long it waited for the bus that it needed first, or for its turn at memory beside flash.
+    queued: Time,
+    /// When it was ready, its lane had something to do first: it had done so much by then. Of the host and the causes that have
+    /// a bit; those that were unknown had done nothing.
     had_to_wait: bool,
+    knows_held_up: bool,
+    /// It had to wait for other steps: for what stands in `parts`.
+    had_others: bool,
     known: u32,
-    bus_wait: u64,
-    busy: Busy,
     read: u64,
+    bus_wait: u64,
+    busy: [u64; CAUSES],
+    parts: Parts,
+    held_up: Parts,
 }
 
 /// What is known of steps, lanes and watchers.
@@ -86,19 +152,34 @@ pub(super) struct Explanations {
     /// Bodies of nodes that have ended, which stay as they are until the next submission. The one that was used last is used
     /// first, so that few lines of memory are touched.
     free: Vec<u32>,
-    /// A bit for each cause that any command had so far. As [`Parts`], totals by cause are read one by one.
+    /// A bit for each cause that any command had so far: few have one.
     causes: u32,
     lanes: Vec<Lane>,
     /// What each watcher has heard of last.
     told: Vec<Step>,
     /// What is ending.
     ending: Step,
+    /// The parts of the last step that ended and was no join, whose it is, and how long it went on without a pause at the end.
+    latest: Parts,
+    latest_body: u32,
+    latest_run: Time,
+    /// What a watcher waited for that was somebody else's.
+    of_others: Parts,
 }
 
 // Called from the middle of the hot loop, and seldom wanted there: kept out of it.
 impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
-        let lane = Lane { read: 0, request: NO_REQUEST, own: [0; 2], bus_wait: 0 };
+        let lane = Lane {
+            busy: [0; CAUSES],
+            read: 0,
+            bus_wait: 0,
+            filled: Time::ZERO,
+            has_held_up: false,
+            held_up: Parts::NONE,
+            request: NO_REQUEST,
+            own: Own::default(),
+        };
         Self {
             request: NO_REQUEST,
             steps: Vec::new(),
@@ -108,6 +189,10 @@ impl Explanations {
             lanes: vec![lane; lanes],
             told: Vec::new(),
             ending: Step::NOTHING,
+            latest: Parts::NONE,
+            latest_body: LANE,
+            latest_run: Time::ZERO,
+            of_others: Parts::NONE,
         }
     }
 
@@ -115,12 +200,6 @@ impl Explanations {
     pub(super) fn request_of(&self, node: u32) -> Option<u64> {
         let request = self.steps.get(node as usize).map(|step| step.request);
         request.filter(|request| *request != NO_REQUEST)
-    }
-
-    /// A command is submitted.
-    #[inline]
-    pub(super) fn knows(&mut self, submission: Submission) {
-        self.causes |= 1 << submission.cause_index();
     }
 
     /// A step of a collection begins to exist. A log has the request that it is for.
@@ -141,9 +220,8 @@ impl Explanations {
         }
         self.steps[node as usize] = Step { request: self.request, body, work };
         let body = &mut self.bodies[body as usize];
-        (body.began, body.ready, body.had_to_wait) = (now, now, false);
-        (body.before, body.moving_since) = (Work::Buffer, now);
-        body.parts.clear();
+        (body.began, body.ready, body.queued) = (now, now, Time::ZERO);
+        (body.had_to_wait, body.had_others) = (false, false);
     }
 
     #[cold]
@@ -151,19 +229,26 @@ impl Explanations {
         self.bodies.push(Body {
             began: Time::ZERO,
             ready: Time::ZERO,
-            before: Work::Buffer,
-            moving_since: Time::ZERO,
-            parts: Parts::NONE,
+            queued: Time::ZERO,
             had_to_wait: false,
+            knows_held_up: false,
+            had_others: false,
             known: 0,
+            read: 0,
             bus_wait: 0,
             busy: [0; CAUSES],
-            read: 0,
+            parts: Parts::NONE,
+            held_up: Parts::NONE,
         });
         self.bodies.len() as u32 - 1
     }
 
-    /// A step ends: what is told and released now is so by that. What is known of it is so until the next submission.
+    /// A step beside flash waits for its turn first.
+    pub(super) fn waits_for_turn(&mut self, node: u32, span: Time) {
+        self.bodies[self.steps[node as usize].body as usize].queued = span;
+    }
+
+    /// A step ends: what is told and released now is so by that.
     #[inline]
     pub(super) fn ends(&mut self, node: u32, is_awaited: bool) {
         let step = self.steps[node as usize];
@@ -175,166 +260,223 @@ impl Explanations {
 
     /// The same for a step of a collection.
     #[inline]
-    pub(super) fn ends_collecting(&mut self, cause: Cause) {
-        self.ending = Step { work: Work::For(cause), ..Step::NOTHING };
+    pub(super) fn ends_collecting(&mut self, cause: Cause, lane: u32) {
+        self.ending = Step { request: NO_REQUEST, body: LANE | lane, work: Work::For(cause) };
     }
 
     /// The last of what `node` waits for has ended with what is ending now. A join is no work of its own.
     #[cold]
     #[inline(never)]
     pub(super) fn released(&mut self, node: u32, is_join: bool, now: Time) {
-        let before = self.ending;
+        let last = self.ending;
         let step = &mut self.steps[node as usize];
         if is_join {
-            step.work = before.work;
+            step.work = last.work;
         }
-        let step = *step;
-        let began = self.bodies[step.body as usize].began;
-        let mut parts = Parts::NONE;
-        self.since(before, step.request, began, now, &mut parts);
-        let (cause, moving_since) = match self.bodies.get(before.body as usize) {
-            Some(body) if before.work == Work::Buffer => (body.before, body.moving_since),
-            _ => (before.work, now),
+        let Step { request, body, .. } = *step;
+        let began = self.bodies[body as usize].began;
+        let parts = match self.parts_of(last, request, began) {
+            Some(parts) => *parts,
+            None => self.waited_for(last, request, began, now),
         };
-        let body = &mut self.bodies[step.body as usize];
-        (body.ready, body.before, body.moving_since) = (now, cause, moving_since);
-        body.parts.copy(&parts);
+        let state = &mut self.bodies[body as usize];
+        (state.ready, state.had_others, state.parts) = (now, true, parts);
+        if self.latest_body == body {
+            self.latest_body = LANE;
+        }
     }
 
-    /// Write to `parts` what the time since `began` consists of, when a request began to wait for what ends now with `last`.
+    /// The parts of a step that ends now, if it is of the same request, and goes back to when that began to wait.
     #[inline]
-    fn since(&self, last: Step, request: u64, began: Time, now: Time, parts: &mut Parts) {
-        match self.bodies.get(last.body as usize) {
-            Some(body) if last.request == request && body.began == began => parts.copy(&body.parts),
-            // Somebody else's data are moved only when what they wait for has ended.
-            Some(body) if last.work == Work::Buffer => {
-                let (waited, moved) = (now.since(began), now.since(body.moving_since));
-                parts.clear();
-                parts.add(Part::Buffer, waited.min(moved).0);
-                parts.add(body.before.behind(), (waited - waited.min(moved)).0);
+    fn parts_of(&mut self, last: Step, request: u64, began: Time) -> Option<&mut Parts> {
+        let body = self.bodies.get_mut(last.body as usize)?;
+        if last.request != request || body.began != began {
+            return None;
+        }
+        Some(if last.body == self.latest_body { &mut self.latest } else { &mut body.parts })
+    }
+
+    /// What the time since `began` consists of, when a request began to wait for a step of another one, or of a collection,
+    /// which ends now. That other one has waited as well. In which order is not known: a part of its time is divided as all of it.
+    fn waited_for(&self, last: Step, request: u64, began: Time, now: Time) -> Parts {
+        let mut parts = Parts::NONE;
+        let mut left = now.since(began).0;
+        let Some(body) = self.bodies.get(last.body as usize) else {
+            // What the same lane did for the request meanwhile is its own.
+            let lane = self.lanes.get((last.body & !LANE) as usize);
+            if let Some(Lane { own, .. }) = lane.filter(|lane| lane.request == request) {
+                let (read, program) = (own.read.min(left), own.program.min(left - own.read.min(left)));
+                own.last(read, program, &mut parts);
+                left -= read + program;
             }
-            _ => {
-                parts.clear();
-                parts.add(last.work.behind(), now.since(began).0);
+            parts.add(last.work.behind(), left);
+            return parts;
+        };
+        // The other one's time, from its end back: its last work, what its lane did before that, and what it depended on.
+        let run = left.min(self.latest_run.0);
+        parts.add(last.work.behind(), run);
+        left -= run;
+        let (all, depended) = match body {
+            body if last.body != self.latest_body => (&body.parts, &Parts::NONE),
+            body if body.had_others => (&self.latest, &body.parts),
+            _ => (&self.latest, &Parts::NONE),
+        };
+        let on_lane = all.without(depended).as_waits(last.work, self.latest_run.0);
+        for waits in [on_lane, depended.as_waits(last.work, 0)] {
+            let total = waits.sum();
+            let span = left.min(total);
+            for part in Part::ALL.into_iter().filter(|part| waits.get(*part) > 0) {
+                let ps = share(waits.get(part), span, total);
+                parts.add(part, ps);
+                left -= ps;
             }
         }
+        parts.add(last.work.behind(), left);
+        parts
+    }
+
+    /// The queue of an idle lane has a command.
+    #[inline]
+    pub(super) fn fills(&mut self, lane: u32, now: Time) {
+        self.lanes[lane as usize].filled = now;
+    }
+
+    /// A command begins on a lane that was free since `free`. As long as it was in its queue, it held up those behind it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn held_up(&mut self, node: u32, submission: Submission, lane: u32, free: Time, now: Time) {
+        let lane = &mut self.lanes[lane as usize];
+        let mut left = now.since(lane.filled.max(free)).0;
+        if left == 0 {
+            return;
+        }
+        lane.has_held_up = true;
+        if submission.is_background() {
+            return lane.held_up.add(WAITS[submission.cause_index()], left);
+        }
+        let body = &self.bodies[self.steps[node as usize].body as usize];
+        let waited = body.ready.since(body.began).0;
+        if body.had_others && waited > 0 {
+            // Of its own waits it is not known which came first.
+            let span = left;
+            for part in Part::OF_CAUSES {
+                let ps = share(body.parts.get(part), span, waited).min(left);
+                lane.held_up.add(part, ps);
+                left -= ps;
+            }
+        }
+        lane.held_up.add(Part::Order, left);
     }
 
     /// Nothing but its lane holds a command back from now on, and the lane has other things to do first.
     #[inline]
-    pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, busy: &Busy, under_way: UnderWay, now: Time) {
-        let step = &self.steps[node as usize];
-        let body = &mut self.bodies[step.body as usize];
+    pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, under_way: UnderWay, now: Time) {
+        let body = &mut self.bodies[self.steps[node as usize].body as usize];
         let lane = &self.lanes[lane as usize];
+        (body.read, body.bus_wait) = (lane.read, lane.bus_wait);
+        let working = match under_way {
+            UnderWay::Work(submission, since) => Some((submission, since)),
+            UnderWay::Bus(since) => {
+                body.bus_wait += now.since(since).0;
+                None
+            }
+            UnderWay::Nothing => None,
+        };
+        self.causes |= working.map_or(0, |(submission, _)| 1 << submission.cause_index());
         (body.had_to_wait, body.known) = (true, self.causes);
-        for cause in causes(self.causes) {
-            body.busy[cause] = busy[cause];
+        body.knows_held_up = lane.has_held_up;
+        if lane.has_held_up {
+            body.held_up = lane.held_up;
         }
-        body.read = lane.read;
-        body.bus_wait = lane.bus_wait;
-        match under_way {
-            UnderWay::Nothing => {}
-            UnderWay::Bus(since) => body.bus_wait += now.since(since).0,
-            UnderWay::Work(submission, since) => {
-                let work = now.0.wrapping_sub(since.0);
-                let total = &mut body.busy[submission.cause_index()];
-                *total = total.wrapping_add(work);
-                if submission.is_host_read() {
-                    body.read = body.read.wrapping_add(work);
-                }
+        body.busy[Cause::Host as usize] = lane.busy[Cause::Host as usize];
+        for cause in causes(self.causes & !HOST) {
+            body.busy[cause] = lane.busy[cause];
+        }
+        if let Some((submission, since)) = working {
+            let work = now.0.wrapping_sub(since.0);
+            let total = &mut body.busy[submission.cause_index()];
+            *total = total.wrapping_add(work);
+            if submission.is_host_read() {
+                body.read = body.read.wrapping_add(work);
             }
         }
     }
 
-    /// A command begins on its lane, which was doing nothing.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn started(&mut self, node: u32, lane: u32, busy: &Busy, now: Time) {
-        let step = self.steps[node as usize];
-        let body = &mut self.bodies[step.body as usize];
-        let mut left = now.since(body.ready).0;
-        if left == 0 {
-            return;
-        }
-        if body.had_to_wait {
-            let lane = &self.lanes[lane as usize];
-            let is_own = lane.request == step.request;
-            let mut add = |work: Work, waited: u64, own: u64| {
-                let own = if is_own { waited.min(own) } else { 0 };
-                body.parts.add(work.own(), own);
-                body.parts.add(work.behind(), waited - own);
-            };
-            for cause in causes(self.causes) {
-                let before = if body.known >> cause & 1 == 0 { 0 } else { body.busy[cause] };
-                let waited = busy[cause].wrapping_sub(before);
-                left -= waited;
-                if cause == Cause::Host as usize {
-                    let read = lane.read.wrapping_sub(body.read);
-                    add(Work::Read, read, lane.own[0]);
-                    add(Work::Program, waited - read, lane.own[1]);
-                } else {
-                    add(Work::For(Cause::ALL[cause]), waited, 0);
-                }
-            }
-            let bus_wait = lane.bus_wait - body.bus_wait;
-            body.parts.add(Part::BusWait, bus_wait);
-            left -= bus_wait;
-        }
-        body.parts.add(Part::Order, left);
-    }
-
-    /// A command has the bus that it has waited for since `asked`.
+    /// A command has the bus that it has waited for.
     #[cold]
     #[inline(never)]
     pub(super) fn has_bus(&mut self, submission: Submission, node: u32, lane: u32, waited: Time) {
         self.lanes[lane as usize].bus_wait += waited.0;
-        if submission.is_background() {
-            return;
+        if !submission.is_background() {
+            self.bodies[self.steps[node as usize].body as usize].queued = waited;
         }
-        let step = &self.steps[node as usize];
-        let part = if matches!(step.work, Work::For(_)) { step.work.own() } else { Part::BusWait };
-        self.bodies[step.body as usize].parts.add(part, waited.0);
     }
 
-    /// A command ends, which its lane has worked on for `busy`.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn worked(
-        &mut self,
-        (node, submission): (u32, Submission),
-        lane: u32,
-        spans: &mut Spans,
-        busy: Time,
-    ) {
+    /// A command of a collection ends, or several in a row.
+    #[inline]
+    pub(super) fn collects(&mut self, submission: Submission, lane: u32, span: Time) {
+        self.causes |= 1 << submission.cause_index();
+        self.lanes[lane as usize].busy[submission.cause_index()] += span.0;
+    }
+
+    /// A command ends.
+    #[inline]
+    pub(super) fn worked(&mut self, node: u32, cause: usize, lane: u32, ran: &Ran) {
         let step = self.steps[node as usize];
-        let parts = &mut self.bodies[step.body as usize].parts;
+        let body = &self.bodies[step.body as usize];
+        let lane = &mut self.lanes[lane as usize];
+        let parts = &mut self.latest;
+        if body.had_others {
+            *parts = body.parts;
+        } else {
+            parts.clear();
+        }
+        let is_own = lane.request == step.request;
+        let left = (ran.started - body.queued).since(body.ready).0;
+        if left > 0 {
+            body.waited(lane, is_own, self.causes, left, parts);
+        }
+        let span = ran.end.since(ran.started);
+        self.causes |= 1 << cause;
+        lane.busy[cause] += span.0;
+        (self.latest_body, self.latest_run) = (step.body, span);
         if !matches!(step.work, Work::Read | Work::Program) {
-            return parts.add(step.work.own(), busy.0);
+            return parts.add(step.work.own(), (span + body.queued).0);
         }
         let is_read = step.work == Work::Read;
-        let lane = &mut self.lanes[lane as usize];
-        if lane.request != step.request {
-            (lane.request, lane.own) = (step.request, [0; 2]);
+        if !is_own {
+            (lane.request, lane.own) = (step.request, Own::default());
         }
-        lane.own[usize::from(!is_read)] += busy.0;
-        lane.read += if is_read { busy.0 } else { 0 };
-        let (bus_in, array, bus_out) = spans.parts(submission);
-        parts.add(step.work.own(), array.0);
-        parts.add(Part::Transfer, (bus_in + bus_out).0);
-        parts.add(Part::BusWait, busy.0 - (bus_in + array + bus_out).0);
+        let own = &mut lane.own;
+        let (read, program) = if is_read { (span.0, 0) } else { (0, span.0) };
+        let (read_array, program_array) = if is_read { (ran.array.0, 0) } else { (0, ran.array.0) };
+        lane.read += read;
+        own.read += read;
+        own.program += program;
+        own.read_array += read_array;
+        own.program_array += program_array;
+        own.transfer += ran.transfer.0;
+        parts.add(Part::OwnRead, read_array);
+        parts.add(Part::OwnProgram, program_array);
+        parts.add(Part::Transfer, ran.transfer.0);
+        parts.add(Part::BusWait, (span - ran.array - ran.transfer + body.queued).0);
     }
 
     /// What goes on beside flash for a node ends now.
     #[cold]
     #[inline(never)]
     pub(super) fn moved(&mut self, node: u32, now: Time) {
-        let body = &mut self.bodies[self.steps[node as usize].body as usize];
-        body.parts.add(Part::Buffer, now.since(body.ready).0);
+        let at = self.steps[node as usize].body;
+        let body = &self.bodies[at as usize];
+        let span = now.since(body.ready) - body.queued;
+        self.latest = if body.had_others { body.parts } else { Parts::NONE };
+        self.latest.add(Part::BufferWait, body.queued.0);
+        self.latest.add(Part::Buffer, span.0);
+        (self.latest_body, self.latest_run) = (at, span);
     }
 
     /// A watcher hears of what is ending.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(super) fn tell(&mut self, watcher: u32) {
         if self.told.len() <= watcher as usize {
             self.told.resize(watcher as usize + 1, Step::NOTHING);
@@ -342,12 +484,76 @@ impl Explanations {
         self.told[watcher as usize] = self.ending;
     }
 
-    /// Write to `parts` what the time since `since` consists of, for the watcher of a request that has just heard of the last
-    /// thing that it waited for. Nothing was submitted since then: what is known of that stands.
+    /// What the time since `began` consists of, for the watcher of a request that has just heard of the last thing that it
+    /// waited for. Nothing was submitted since then: what is known of that stands.
     #[inline]
-    pub(super) fn parts_of(&self, watcher: u32, request: u64, since: Time, now: Time, parts: &mut Parts) {
-        self.since(self.told[watcher as usize], request, since, now, parts);
+    pub(super) fn parts(&mut self, (watcher, request): (u32, u64), began: Time, now: Time) -> &mut Parts {
+        let last = self.told[watcher as usize];
+        if self.parts_of(last, request, began).is_none() {
+            self.of_others = self.waited_for(last, request, began, now);
+            return &mut self.of_others;
+        }
+        if last.body == self.latest_body {
+            &mut self.latest
+        } else {
+            &mut self.bodies[last.body as usize].parts
+        }
     }
+}
+
+impl Body {
+    /// Add to `parts` the `left` until the command began on its lane, as it was ready.
+    #[inline]
+    fn waited(&self, lane: &Lane, is_own: bool, known: u32, mut left: u64, parts: &mut Parts) {
+        if self.had_to_wait {
+            for cause in causes(known & !HOST) {
+                let before = if self.known >> cause & 1 == 0 { 0 } else { self.busy[cause] };
+                let waited = lane.busy[cause].wrapping_sub(before);
+                parts.add(WAITS[cause], waited);
+                left = left.wrapping_sub(waited);
+            }
+            let host = lane.busy[Cause::Host as usize].wrapping_sub(self.busy[Cause::Host as usize]);
+            let bus_wait = lane.bus_wait - self.queued.0 - self.bus_wait;
+            let read = lane.read.wrapping_sub(self.read);
+            let program = host - read;
+            let (mut behind_read, mut behind_program) = (read, program);
+            if is_own {
+                let own = (lane.own.read.min(read), lane.own.program.min(program));
+                lane.own.last(own.0, own.1, parts);
+                behind_read -= own.0;
+                behind_program -= own.1;
+            }
+            parts.add(Part::BehindRead, behind_read);
+            parts.add(Part::BehindProgram, behind_program);
+            parts.add(Part::BusWait, bus_wait);
+            left = left - host - bus_wait;
+        }
+        if left > 0 && lane.has_held_up {
+            left = self.held_up(lane, left, parts);
+        }
+        parts.add(Part::Order, left);
+    }
+
+    /// Add to `parts` what others waited for that held the command up for `left`. Returns what of it is nothing in particular.
+    #[cold]
+    #[inline(never)]
+    fn held_up(&self, lane: &Lane, left: u64, parts: &mut Parts) -> u64 {
+        let before = if self.knows_held_up { self.held_up } else { Parts::NONE };
+        // When it was ready, somebody may have been waiting already: then this is more than its own wait.
+        let total = left.max(lane.held_up.sum() - before.sum());
+        let mut rest = left;
+        for part in Part::OF_CAUSES {
+            let ps = share(lane.held_up.get(part) - before.get(part), left, total).min(rest);
+            parts.add(part, ps);
+            rest -= ps;
+        }
+        rest
+    }
+}
+
+/// Of `span`, as much as `part` is of `whole`.
+fn share(part: u64, span: u64, whole: u64) -> u64 {
+    (u128::from(part) * u128::from(span) / u128::from(whole)) as u64
 }
 
 /// The causes that have a bit.
