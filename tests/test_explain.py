@@ -16,6 +16,8 @@ import pytest
 import ftlab
 from conftest import inside, run_small
 from ftlab import _explaining as explaining
+from ftlab._units import time_text
+from ftlab.cli import bars
 
 Row = tuple[float, str, int, int]
 
@@ -135,7 +137,7 @@ def test_parts_sum_to_the_latency_in_the_log(tmp_path: Path) -> None:
     assert told.status == 0, told.err
     assert told.out.startswith("The 20 slowest of 3,000 requests took ")
     assert max(map(len, told.out.splitlines()[1:])) <= 140
-    for word in ("service_read", "wait_gc", "up to p50", "p99 to p99.9", "latency"):
+    for word in ("service_transfer", "wait_gc", "up to p50", "p99 to p99.9", "latency"):
         assert word in told.out
     assert inside("explain", out / "requests.parquet").out == told.out
     tail = inside("explain", out, "--percentile", "99", "--op", "read", "--json").json
@@ -147,6 +149,8 @@ def test_parts_sum_to_the_latency_in_the_log(tmp_path: Path) -> None:
     assert sum(row["share"] for row in tail["parts"]) == pytest.approx(1)
     assert sum(group["requests"] for group in tail["groups"]) == reads.height
     one = inside("explain", out, "--request", "17")
+    assert "by percentile" in told.out
+    assert "by percentile" not in one.out
     assert one.out.startswith("Request 17 (")
 
     page = ftlab.report(out)
@@ -192,6 +196,90 @@ def test_a_percentile_is_that_of_the_summary() -> None:
         below = np.sort(log["latency_ns"].to_numpy())[log.height - count - 1]
         # Those of the summary have three digits.
         assert below == pytest.approx(summary[name], rel=1e-3), name
+
+
+def chart_of(log: pl.DataFrame, folder: Path, *options: str) -> list[str]:
+    log.write_parquet(folder / "requests.parquet")
+    told = inside("explain", folder, *options)
+    assert told.status == 0, told.err
+    found = told.out.split(":\n\n")[1].split("\n\n")[0].splitlines()
+    assert max(map(len, found)) <= 100
+    return found
+
+
+def test_a_chart_has_a_bar_for_each_group(tmp_path: Path) -> None:
+    # From 1 to 100 us, and what is above p99 waits for half of the time.
+    log = (
+        slow_log(10_000)
+        .with_columns(latency_ns=pl.col("latency_ns") * 10)
+        .with_columns(
+            service_read_ns=pl.col("latency_ns") * pl.when(pl.col("index") < 9_900).then(1.0).otherwise(0.5),
+            wait_gc_ns=pl.col("latency_ns") * pl.when(pl.col("index") < 9_900).then(0.0).otherwise(0.5),
+        )
+    )
+    *bars, scale, legend = chart_of(log, tmp_path)
+    assert [bar.split("  ")[0] for bar in bars] == list(explaining.group_names(ftlab.explain(log).groups))
+    assert legend == "█ service_read   ▓ wait_gc"
+    assert scale.split("|")[1:]
+    drawn = ["".join(letter for letter in bar if letter in "█▓▒░·") for bar in bars]
+    assert [set(bar) for bar in drawn] == [{"█"}] * 3 + [{"█", "▓"}] * 3
+    assert all(abs(bar.count("█") - bar.count("▓")) <= 1 for bar in drawn[3:])
+    assert sorted(map(len, drawn)) == list(map(len, drawn))
+    # The longest has the width, and half of the requests have bars that can be seen.
+    assert 5 < len(drawn[0]) < len(drawn[-1])
+    assert "Mean latency by percentile" not in inside("explain", tmp_path, "--json").out
+
+
+def test_lengths_are_logarithmic_where_ranges_differ_tenfold() -> None:
+    def length(times: list[float]) -> list[int]:
+        names = [str(time) for time in times]
+        found = bars.lines(names, times, {"part": times}, width=80, ascii_only=True)
+        return [line.count("#") for line in found][: len(times)]
+
+    one, two = length([100.0, 400.0])
+    assert two == pytest.approx(4 * one, abs=3)
+    one, two, three = length([100.0, 10_000.0, 1_000_000.0])
+    assert two - one == pytest.approx(three - two, abs=1)
+    assert one >= 10
+    assert length([0.0, 100.0])[0] == 0
+    assert length([0.0]) == [0]
+
+
+def test_a_chart_fits_into_a_narrow_terminal_of_ascii() -> None:
+    names, times = ["up to p50", "p99.9 to p99.99"], [123_456.0, 98_765_432.0]
+    parts = {f"a_long_name_of_part_{place}": [time / 7 for time in times] for place in range(7)}
+    lines = list(bars.lines(names, times, parts, width=80, ascii_only=True))
+    assert max(map(len, lines)) <= 80
+    assert all(line.isascii() for line in lines)
+    # Seven parts, of which four have a sign of their own.
+    assert {letter for line in lines[:2] for letter in line} >= set("#=+-.")
+    assert lines[1].count(".") == pytest.approx(3 * lines[1].count("#"), abs=6)
+    assert "other" in lines[-1]
+
+
+def test_parts_of_no_share_are_left_out(tmp_path: Path) -> None:
+    log = slow_log(1_000).with_columns(wait_bus_ns=pl.lit(0.0001), wait_link_ns=pl.col("latency_ns") * 0.01)
+    log.write_parquet(tmp_path / "requests.parquet")
+    told = inside("explain", tmp_path).out
+    assert "wait_link" in told
+    assert "wait_bus" not in told
+    assert "wait_bus" in inside("explain", tmp_path, "--json").out
+
+
+def test_a_long_wait_at_the_host_is_told() -> None:
+    # A burst, and one request at a time: each is as fast as alone.
+    burst: list[Row] = [(0, "read", at, 8) for at in range(100)]
+    found = ftlab.run(drive(host={"outstanding": 1}), table(burst), requests_log=True).explain()
+    assert found.host_wait_ns > found.requests["latency_ns"].mean()
+    waited = (found.requests["start_ns"] - found.requests["arrival_ns"]).mean()
+    assert found.to_dict()["host_wait_ns"] == pytest.approx(waited)
+    assert f"they waited {time_text(found.host_wait_ns)} at the host on average. That is no part" in found.words
+    alone = ftlab.explain(found.requests, request=7)
+    assert "Before that, it waited" in alone.words
+    # Inside the drive, waiting is latency.
+    found = ftlab.run(drive(), table(burst), requests_log=True).explain()
+    assert found.host_wait_ns == 0
+    assert "at the host" not in found.words
 
 
 @pytest.mark.long

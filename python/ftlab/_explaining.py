@@ -92,8 +92,27 @@ class Explanation:
     groups: pl.DataFrame
 
     @property
+    def host_wait_ns(self) -> float:
+        """How long the requests waited at the host before they were handed over: a mean, and no part of the latency."""
+        if not {"arrival_ns", "start_ns"} <= set(self.requests.columns):
+            return 0.0
+        # Times of a log have no sign.
+        return _number(self.requests["start_ns"].mean()) - _number(self.requests["arrival_ns"].mean())
+
+    @property
     def words(self) -> str:
-        """What took the time, in a sentence or two."""
+        """What took the time, in some sentences, and what the latency does not say where that is more."""
+        return self._latency_words() + self._host_words()
+
+    def _host_words(self) -> str:
+        waited, latency = self.host_wait_ns, self.requests["latency_ns"]
+        if waited <= _number(latency.mean()):
+            return ""
+        how_long = f" Before that, {'it' if latency.len() == 1 else 'they'} waited {time_text(waited)} at the host"
+        mean = "" if latency.len() == 1 else " on average"
+        return f"{how_long}{mean}. That is no part of the latency, which begins at the hand-over."
+
+    def _latency_words(self) -> str:
         latency = self.requests["latency_ns"]
         if latency.len() == 1:
             took = f"{self.chosen} took {time_text(_number(latency[0]))}"
@@ -116,6 +135,7 @@ class Explanation:
         return {
             "chosen": self.chosen,
             "words": self.words,
+            "host_wait_ns": self.host_wait_ns,
             "parts": self.parts.to_dicts(),
             "groups": self.groups.to_dicts(),
             "requests": self.requests.head(_ROWS).to_dicts(),

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ftlab._units import count_text, time_text
-from ftlab.cli.output import json_option, print_json, print_lines, table
+from ftlab.cli import bars
+from ftlab.cli.output import console, json_option, print_json, print_lines, table
 
 if TYPE_CHECKING:
     from ftlab._explaining import Explanation
 
 # A part below this share of every column says nothing.
 _LEAST_SHARE = 0.005
+# Less than this is printed as 0.0 %.
+_NO_SHARE = 0.0005
+# Wider bars say no more.
+_CHART_COLUMNS = 100
 
 
 @click.command()
@@ -32,7 +37,7 @@ def explain(
     """Say where the time of the slow requests of RUN went.
 
     RUN is what `ftlab run --out DIR --requests-log` wrote, or its requests.parquet. Prints words, what each part of the
-    latency took, and how that changes from fast requests to slow ones.
+    latency took, and how that changes from fast requests to slow ones, with a chart.
     """
     from ftlab import _explaining as explaining
 
@@ -45,13 +50,31 @@ def explain(
         print_json(found.to_dict())
         return
     click.echo(f"{found.words}\n")
+    if request is None:
+        _print_chart(found)
+        click.echo()
     _print_parts(found)
     if request is None:
         click.echo()
         _print_groups(found)
 
 
+def _print_chart(found: Explanation) -> None:
+    from ftlab._explaining import group_names
+
+    out, groups = console(), found.groups
+    times = groups["latency_ns"].to_list()
+    logarithmic = ", on a logarithmic scale" if bars.is_logarithmic(times) else ""
+    click.echo(f"Mean latency by percentile{logarithmic}, each divided by what took it:\n")
+    parts = {part: groups[f"{part}_ns"].to_list() for part in found.parts["part"]}
+    width, ascii_only = min(out.width, _CHART_COLUMNS), out.options.ascii_only
+    for line in bars.lines(group_names(groups), times, parts, width=width, ascii_only=ascii_only):
+        click.echo(line)
+
+
 def _print_parts(found: Explanation) -> None:
+    latency = found.requests["latency_ns"].mean()
+    everything = sum(found.parts["all_ns"])
     rows = [
         [
             row["part"],
@@ -61,13 +84,14 @@ def _print_parts(found: Explanation) -> None:
             row["meaning"],
         ]
         for row in found.parts.iter_rows(named=True)
+        if row["share"] >= _NO_SHARE or row["all_ns"] >= _NO_SHARE * everything
     ]
-    latency = found.requests["latency_ns"].mean()
-    everything = sum(found.parts["all_ns"])
     rows.append(
         ["latency", time_text(float(str(latency))), "100.0 %", time_text(everything), "From hand-over to the end."]
     )
-    print_lines(table(["part", "these", "share", "all", "what it is"], rows, right=["these", "share", "all"]))
+    print_lines(
+        table(["part", "these", "share", "all", "what it is"], rows, right=["these", "share", "all"], whole=["part"])
+    )
 
 
 def _print_groups(found: Explanation) -> None:
@@ -81,4 +105,4 @@ def _print_groups(found: Explanation) -> None:
         if any(share >= _LEAST_SHARE for share in shares):
             rows.append([part, *(f"{share * 100:.1f} %" if share >= _LEAST_SHARE / 10 else "-" for share in shares)])
     heads = [["requests", *map(count_text, groups["requests"])], ["latency", *map(time_text, groups["latency_ns"])]]
-    print_lines(table(["", *names], [*heads, *rows], right=names))
+    print_lines(table(["", *names], [*heads, *rows], right=names, whole=[""]))

@@ -65,15 +65,19 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=None if terminal else _FILE_COLUMNS, highlight=False, soft_wrap=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> Table:
-    """Make a table without vertical lines; the columns named in `right` hold numbers."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), whole: Sequence[str] = ()
+) -> Table:
+    """Make a table without vertical lines; columns in `right` hold numbers, cells of those in `whole` are never cut."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     result = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
-        result.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
+        result.add_column(
+            Text(column), justify="right" if column in right else "left", overflow="fold", no_wrap=column in whole
+        )
     for row in rows:
         # Text: square brackets in names and descriptions are no markup.
         result.add_row(*map(Text, row))
