@@ -20,6 +20,7 @@ import pytest
 import ftlab as package
 from conftest import ROOT, SMALL, ftlab
 from ftlab import _labels as labels
+from ftlab._reporting import study
 from ftlab._reporting.drawing import Shape, draw
 from ftlab._reporting.page import asset, raw_text
 from ftlab._reporting.run import CAUSES
@@ -538,6 +539,78 @@ def test_the_page_of_a_fleet_begins_with_the_volumes_together(tmp_path: Path) ->
     unit = spread["mean"] / shown[0]
     wanted = [spread[name] / unit for name in ("mean", "min", "p50", "p90", "p99", "max")]
     assert shown == pytest.approx(wanted, rel=1e-3)
+
+
+def test_policies_are_compared_whatever_varies_first() -> None:
+    gc, spare = ("greedy", "fifo"), (0.1, 0.3)
+    points = [(work, each, op, seed) for work in ("uniform", "zipf") for each in gc for op in spare for seed in (1, 2)]
+    # fifo costs 2 more of uniform writes and 1 less of others; more space takes 3 off. A seed adds 0.1.
+    effect = {("uniform", "fifo"): 2.0, ("zipf", "fifo"): -1.0}
+    frame = pl.DataFrame(
+        {
+            **{name: [point[at] for point in points] for at, name in enumerate(AXES)},
+            "status": ["done"] * len(points),
+            "key": list(map(str, range(len(points)))),
+            "write_amplification.total": [
+                5 + effect.get((work, each), 0) - 3 * (op == spare[1]) + seed / 10 for work, each, op, seed in points
+            ],
+            "warnings": [""] * len(points),
+        }
+    )
+    axes, shown = AXES[:-1], ["write_amplification.total"]
+    schemes = study._schemes_of(frame, axes)
+    assert schemes == ["ftl.gc", "ftl.over_provisioning"]
+
+    def rows(frame: pl.DataFrame) -> list[list[Any]]:
+        table = study._compared(frame, axes, schemes, shown)
+        assert table is not None
+        assert table.columns[-1] == "at single points"
+        return [list(row) for row in table.rows]
+
+    assert rows(frame) == [
+        ["victim policy", "fifo minus greedy", "write amplification", "+0.5 in all", "worse", "2 worse, 2 better"],
+        ["over-provisioning", "0.3 minus 0.1", "write amplification", "-3 in all", "better", "4 better"],
+    ]
+    # A point that a policy lacks is none at which policies can be compared.
+    lost = frame.filter(~((pl.col("workload") == "zipf") & (pl.col("ftl.gc") == "fifo")))
+    assert rows(lost)[0][3] == "+2 in all"
+    # Nor is one at which nothing was measured.
+    none = frame.with_columns(pl.when(workload="uniform").then("write_amplification.total").otherwise(0.0))
+    assert rows(none)[0][3] == "+2 in all"
+    unsteady = frame.with_columns(
+        warnings=pl.when(seed=2, workload="zipf").then(pl.lit("not_steady")).otherwise(pl.lit(""))
+    )
+    assert [row[4] for row in rows(unsteady)] == ["withheld", "withheld"]
+    one = frame.filter(seed=1)
+    assert rows(one)[0][4:] == ["one seed: not known", "4 not known"]
+
+
+AXES = ["workload", "ftl.gc", "ftl.over_provisioning", "seed"]
+
+
+def test_axes_that_are_compared_are_those_of_the_device() -> None:
+    frame = pl.DataFrame(
+        {
+            "workload": ["a", "b"] * 10,
+            "ftl.gc": ["greedy"] * 10 + ["fifo"] * 10,
+            "device": ["one"] * 10 + ["two"] * 10,
+            "workload.read_fraction": [0.5] * 10 + [0.7] * 10,
+            "ftl.over_provisioning": [at / 100 for at in range(20)],
+        }
+    )
+    # Devices are zipped with policies, and one may have too many sizes of spare space to be told.
+    assert study._schemes_of(frame, frame.columns) == ["ftl.gc"]
+    assert study._schemes_of(frame, ["workload", "ftl.over_provisioning"]) == ["ftl.over_provisioning"]
+    assert study._schemes_of(frame, ["workload.read_fraction", "workload"]) == ["workload"]
+    assert study._schemes_of(frame, ["workload.read_fraction"]) == ["workload.read_fraction"]
+    assert study._schemes_of(frame.head(1), frame.columns) == []
+
+
+def test_the_page_of_a_study_compares_policies(study_page: Page) -> None:
+    results = study_page.text[study_page.text.index('id="compared"') :]
+    results = results[: results.index("</table>")]
+    assert "fifo minus greedy" in results
+    assert "0.2 minus 0.1" in results
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _labels as labels
@@ -79,27 +80,44 @@ def _shown(frame: pl.DataFrame, axes: Sequence[str]) -> list[str]:
     return [name for name in _SHOWN if name in frame.columns and name not in axes and any(frame[name].drop_nulls())]
 
 
-def _scheme_of(frame: pl.DataFrame, axes: Sequence[str]) -> str | None:
-    """The axis whose values are compared: the first of names that varies, else the first of numbers."""
+def _schemes_of(frame: pl.DataFrame, axes: Sequence[str]) -> list[str]:
+    """The axes whose values are compared: those of the device with few values.
+
+    Where there are none, it is one axis: the first of names that varies, else the first of numbers.
+    """
+    from ftlab.analysis.front import is_given
+
     varied = [axis for axis in axes if axis != "seed" and _varies(frame, axis)]
-    return next((axis for axis in varied if not frame.schema[axis].is_numeric()), varied[0] if varied else None)
+    chosen = [axis for axis in varied if axis != VOLUME and not is_given(axis)]
+    # Of axes that are zipped, one says it all.
+    few = [axis for axis in chosen if frame[axis].n_unique() <= _MOST_COLORS]
+    apart = [axis for at, axis in enumerate(few) if not any(_same(frame, axis, other) for other in few[:at])]
+    if apart:
+        return apart
+    others = chosen or varied
+    return [axis for axis in others if not frame.schema[axis].is_numeric()][:1] or others[:1]
 
 
-def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> tuple[Table | None, Table | None]:
-    """Means over seeds with their intervals, and each scheme against the first one."""
+def _follows(frame: pl.DataFrame, axis: str, other: str) -> bool:
+    """Whether an axis has one value for each value of another, as axes that are zipped with it have."""
+    return frame.select(axis, other).n_unique() == frame[other].n_unique()
+
+
+def _same(frame: pl.DataFrame, axis: str, other: str) -> bool:
+    return _follows(frame, axis, other) and _follows(frame, other, axis)
+
+
+def _means(frame: pl.DataFrame, by: str, shown: Sequence[str]) -> Table | None:
+    """Means over seeds with their intervals, point by point."""
     from ftlab.analysis import compare
 
-    by = _scheme_of(frame, axes)
-    if by is None or not shown:
-        return None, None
-    baseline = frame[by][0]
     try:
-        found = compare(frame, by, list(shown), baseline=baseline)
+        found = compare(frame, by, list(shown))
     except ConfigError:
         # Two runs of a point have one seed, or a metric has no value at all: the table of runs has them.
-        return None, None
+        return None
     if found.height > _MOST_ROWS:
-        return None, None
+        return None
     named = found.columns[: found.columns.index("metric")]
     cells: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for row in found.iter_rows(named=True):
@@ -107,35 +125,81 @@ def _estimates(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -
         cells.setdefault(point, {})[row["metric"]] = row
     units = {key: labels.label(key, found.filter(metric=key)["mean"].abs().max()) for key in shown}  # type: ignore[arg-type] # a column of floats
     heads = [f"{unit.text} ({unit.unit})" if unit.unit else unit.text for unit in units.values()]
-    means: list[list[Cell]] = []
-    # By metric: that is what one goes through the points with.
-    against: dict[str, list[list[Cell]]] = {key: [] for key in shown}
+    rows: list[list[Cell]] = []
     for point, metrics in cells.items():
         first = next(iter(metrics.values()))
         texts = [
             estimate(each["mean"], each["low"], each["high"], units[key].scale) if (each := metrics.get(key)) else "-"
             for key in shown
         ]
-        means.append([*point, count_text(first["n"]), *texts])
-        for key, row in metrics.items():
-            if row["difference"] is None:
-                continue
-            unit = labels.label(key, abs(row["difference"]))
-            between = row["difference"], row["difference_low"], row["difference_high"]
-            told = row["verdict"] or "one seed: not known"
-            against[key].append([units[key].text, *point, estimate(*between, unit.scale, "+", unit.unit), told])
+        rows.append([*point, count_text(first["n"]), *texts])
     names = [labels.name(name) for name in named]
     note = "Means over seeds, with 95 % confidence intervals (Student's t)."
-    first_table = Table("Means", [*names, "runs", *heads], means, note, words=names, id="means")
-    rows = [row for each in against.values() for row in each]
+    return Table("Means", [*names, "runs", *heads], rows, note, words=names, id="means")
+
+
+def _averaged(frame: pl.DataFrame, by: str, others: Sequence[str], metric: str) -> pl.DataFrame:
+    """A row for each value of an axis and each seed: the mean of a metric over the points that all values have."""
+    import polars as pl
+
+    measured = frame.filter(pl.col(metric).is_not_null())
+    values = measured[by].n_unique()
+    point = pl.struct("seed", *others).alias("point")
+    whole = measured.with_columns(point).filter(pl.col(by).n_unique().over("point") == values)
+    # What is 0 for all values, such as latencies of reads where there are only writes, was not measured.
+    whole = whole.filter((pl.col(metric) != 0).any().over("point"))
+    told = pl.lit("") if warned.COLUMN not in frame.columns else pl.col(warned.COLUMN).fill_null("").str.join(", ")
+    return whole.group_by(by, "seed", maintain_order=True).agg(pl.col(metric).mean(), told.alias(warned.COLUMN))
+
+
+def _at_points(frame: pl.DataFrame, by: str, metric: str, baseline: Any) -> dict[Any, str]:
+    """What the verdicts at the points are, by value of the axis: means over points may hide that they differ."""
+    from ftlab.analysis import compare
+
+    found = compare(frame, by, metric, baseline=baseline)
+    told: dict[Any, Counter[str]] = {}
+    for row in found.iter_rows(named=True):
+        if row["difference"] is not None:
+            told.setdefault(row[by], Counter())[row["verdict"] or "not known"] += 1
+    return {value: ", ".join(f"{count} {word}" for word, count in each.most_common()) for value, each in told.items()}
+
+
+def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], shown: Sequence[str]) -> Table | None:
+    """Each value of an axis against the first one, axis by axis, with the others averaged."""
+    from ftlab.analysis import compare
+
+    rows: list[list[Cell]] = []
+    for by in schemes:
+        others = [axis for axis in axes if axis not in {by, "seed"} and not _follows(frame, axis, by)]
+        first = frame[by][0]
+        for metric in shown:
+            try:
+                found = compare(_averaged(frame, by, others, metric), by, metric, at=[], baseline=first)
+                points = _at_points(frame, by, metric, first) if others else {}
+            except ConfigError:
+                # A value has no such metric, or no point that all values have: the table of runs has them.
+                continue
+            name = labels.label(metric, found["mean"].abs().max()).text  # type: ignore[arg-type] # a column of floats
+            for row in found.iter_rows(named=True):
+                if row["difference"] is None:
+                    continue
+                unit = labels.label(metric, abs(row["difference"]))
+                between = row["difference"], row["difference_low"], row["difference_high"]
+                told = row["verdict"] or "one seed: not known"
+                against = f"{labels.value_text(by, row[by])} minus {labels.value_text(by, first)}"
+                cells = [labels.name(by), against, name, estimate(*between, unit.scale, "+", unit.unit), told]
+                rows.append([*cells, points.get(row[by], "-")])
     if not rows:
-        return first_table, None
+        return None
     told = (
-        f"Each minus {labels.name(by)} {labels.value_text(by, baseline)}, of runs with the same seed. "
-        "A verdict is withheld where runs are not steady."
+        "Means over all points of the other axes, with 95 % confidence intervals of the differences over seeds. "
+        "Runs with the same seed are compared. A verdict is withheld where runs are not steady."
     )
-    columns = ["metric", *names, "difference", "verdict"]
-    return first_table, Table("Compared", columns, rows, told, words=[*names, "verdict"], id="compared")
+    columns = ["axis", "compared", "metric", "difference", "verdict", "at single points"]
+    if all(row[-1] == "-" for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    words = [name for name in columns if name != "difference"]
+    return Table("Compared", columns, rows[:_MOST_ROWS], told, words=words, id="compared")
 
 
 def _fleet(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> Table | None:
@@ -297,7 +361,9 @@ def study_page(store: Store, name: str | None = None, title: str | None = None) 
     metrics = _metrics(done, axes) if done.height else []
     shown = _shown(frame, axes)
     text, kind = _toml(study.spec)
-    means, compared = _estimates(done, axes, shown) if done.height else (None, None)
+    schemes = _schemes_of(done, axes) if done.height and shown else []
+    means = _means(done, schemes[0], shown) if schemes else None
+    compared = _compared(done, axes, schemes, shown)
     same = [
         (column, labels.value_text(column, done[column][0]))
         for column in done.columns

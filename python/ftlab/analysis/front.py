@@ -20,7 +20,12 @@ _Key = tuple[Any, ...]
 _GIVEN = ("workload", "trace")
 
 
-def _is_given(axis: str) -> bool:
+def is_given(axis: str) -> bool:
+    """Whether an axis is what the host asks.
+
+    >>> is_given("workload.read_fraction"), is_given("ftl.gc")
+    (True, False)
+    """
     return axis in _GIVEN or axis.startswith("workload.")
 
 
@@ -93,7 +98,7 @@ def pareto(
     repeated = tables.listed(over)
     tables.columns(table, repeated, "over")
     names = _axes(table, axes, at, repeated)
-    given = [name for name in names if _is_given(name)] if at is None else tables.listed(at)
+    given = [name for name in names if is_given(name)] if at is None else tables.listed(at)
     tables.columns(table, given, "at")
     shown = list(dict.fromkeys([*given, *names]))
     points, cells = _cells(table, shown, repeated, alone=over is None)
