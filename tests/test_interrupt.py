@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 import ftlab
-from conftest import FTLAB
+from conftest import FTLAB, inside
 from ftlab.studies import Run, Watch
 
 # Minutes of work, should an interruption be lost.
@@ -60,6 +61,52 @@ def test_a_loop_stops_and_the_partial_result_is_at_hand() -> None:
     assert result.partial
     assert "partial" in repr(result)
     assert "partial" in result._repr_html_()
+
+
+EARLY = """
+import os, signal, sys, threading
+import ftlab
+ftlab.run
+threading.Timer(float(sys.argv[1]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    ftlab.run("tlc-256g", "uniform", requests=100_000_000, progress=False)
+except KeyboardInterrupt as error:
+    print(type(error).__name__, error.result is None or error.result.partial)
+"""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seconds", [0.05, 0.001, 0.02, 0.2, 0.5])
+def test_an_interruption_has_a_result_whenever_it_comes(seconds: float) -> None:
+    command = [sys.executable, "-c", EARLY, str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "Interrupted True\n", done.stderr
+
+
+def early(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["run", "crash", "study", "record"])
+def test_before_there_is_a_result_it_is_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftlab._running.named", early)
+    monkeypatch.setattr("ftlab._crashing.named", early)
+    monkeypatch.setattr("ftlab.studies.drive.Study.load", early)
+    monkeypatch.setattr("ftlab._recording.format_of", early)
+    arguments = {"study": ("study.toml",), "record": ("true", "out.csv")}.get(name, ("ideal-page", "uniform"))
+    with pytest.raises(ftlab.Interrupted, match="before anything was measured") as caught:
+        getattr(ftlab, name)(*arguments)
+    assert caught.value.result is None
+
+
+@pytest.mark.parametrize("command", ["run", "crash", "record"])
+def test_the_command_line_prints_nothing_of_no_result(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftlab._running.source_for", early)
+    monkeypatch.setattr("ftlab._crashing.source_for", early)
+    monkeypatch.setattr("ftlab._recording.format_of", early)
+    words = ["trace", "record", "--out", "out.csv", "--", "true"] if command == "record" else [command, "ideal-page"]
+    ran = inside(*words, *(() if command == "record" else ("--workload", "uniform")))
+    assert (ran.status, ran.out, ran.err) == (130, "", "\nerror: interrupted\n")
 
 
 def test_preconditioning_can_be_interrupted() -> None:

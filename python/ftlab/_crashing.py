@@ -20,7 +20,7 @@ from ftlab._rows import as_html, as_text
 from ftlab._running import check_memory, memory_bytes, source_for
 from ftlab._units import bytes_text, count_text, time_text
 from ftlab._workload import Trace, Workload, named
-from ftlab.errors import ConfigError, InputError, Interrupted
+from ftlab.errors import ConfigError, InputError, Interrupted, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -427,6 +427,7 @@ def _source_of(
     return workload if recording is None else recording
 
 
+@interruptible()
 def crash(
     device: Device | str | os.PathLike[str],
     workload: Trace | Workload | str | os.PathLike[str] | Any = None,

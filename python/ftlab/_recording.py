@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ftlab import _native
 from ftlab import _outputs as outputs
 from ftlab._workload import Trace
-from ftlab.errors import ConfigError, Interrupted
+from ftlab.errors import ConfigError, Interrupted, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +89,7 @@ def _patterns(patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     return [os.fspath(pattern) for pattern in several]
 
 
+@interruptible()
 def record(
     command: str | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],

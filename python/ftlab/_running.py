@@ -21,7 +21,7 @@ from ftlab._progress import Progress, Wanted, wanted
 from ftlab._result import Result, inputs_of
 from ftlab._units import bytes_text
 from ftlab._workload import Trace, Workload, named, uncalibrated
-from ftlab.errors import ConfigError, FtlabError, InputError, Interrupted, RunError
+from ftlab.errors import ConfigError, FtlabError, InputError, Interrupted, RunError, interruptible
 
 OnRow = Callable[[dict[str, Any]], object]
 
@@ -150,6 +150,7 @@ def _placed(path: Path | None, folder: Path | None, staged: Path | None, ends: c
     return ends.enter_context(outputs.whole_file(path))
 
 
+@interruptible()
 def run(
     device: Device | str | os.PathLike[str],
     workload: Trace | Workload | str | os.PathLike[str] | Any,
@@ -206,7 +207,8 @@ def run(
             measured before.
         RunError: The run failed: the drive is full, a rule of flash was broken, or verification found a mismatch.
             Its ``result`` holds what was measured before.
-        Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` holds what was measured before.
+        Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` holds what was measured before, or is
+            ``None``.
     """
     inputs: list[str | os.PathLike[str]] = []
     if not isinstance(device, Device):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ftlab._result import Result
 
 
@@ -75,10 +78,27 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C ended a run, a crash test, a study or a recording: a loop around it stops as well.
 
     Attributes:
-        result: What was measured until then: a partial result, the table of a study, or a recording.
+        result: What was measured until then: a partial result, the table of a study, or a recording; ``None`` when
+            there is nothing yet.
     """
 
     def __init__(self, result: Any) -> None:
         """Keep the partial result."""
-        super().__init__("interrupted: the attribute result has what was measured until then")
+        told = (
+            "before anything was measured"
+            if result is None
+            else "the attribute result has what was measured until then"
+        )
+        super().__init__(f"interrupted: {told}")
         self.result = result
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C be :class:`Interrupted` whenever it comes, also before there is a result and while files are read."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None

@@ -240,6 +240,8 @@ def crash(
             overwrite=overwrite,
         )
     except Interrupted as ended:
+        if ended.result is None:
+            raise
         result = ended.result
     if as_json:
         print_json(result.summary)

@@ -95,7 +95,7 @@ def run(
     Prints a short table, or with --json the summary document. Ctrl-C, SIGTERM and SIGHUP end a run with what was
     measured so far, marked partial. The exit status is 128 and the signal's number: 130 after Ctrl-C.
 
-    A drive that takes a second to age is kept for later runs, in $FTLAB_CACHE or else the user's folder for caches.
+    A drive that takes 0.2 s to age is kept for later runs, in $FTLAB_CACHE or else the user's folder for caches.
     With FTLAB_CACHE= none is kept. $FTLAB_CACHE_LIMIT (such as 16GiB; default 4GiB) bounds them all together.
     """
     # Also where nobody sees the series: a typing error is one.
@@ -123,6 +123,8 @@ def run(
             overwrite=overwrite,
         )
     except Interrupted as ended:
+        if ended.result is None:
+            raise
         result = ended.result
     except FtlabError as error:
         # A table of nothing would stand before the sentence that says why.

@@ -455,6 +455,8 @@ def record(
             overwrite=overwrite,
         )
     except Interrupted as ended:
+        if ended.result is None:
+            raise
         done = ended.result
     if as_json:
         told = {"unseen": done.unseen(), "lost": list(done.lost)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _aged as aged
 from ftlab._progress import progress_bar
-from ftlab.errors import ConfigError, Interrupted
+from ftlab.errors import ConfigError, Interrupted, interruptible
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
 from ftlab.studies.executor import TRACE_MEMORY_BYTES, Executor, ThreadExecutor
 from ftlab.studies.spec import Study
@@ -319,6 +319,7 @@ def _drive(order: list[Run], store: Store, engine: Executor, records: dict[str, 
         raise
 
 
+@interruptible()
 def study(
     spec: Study | Mapping[str, Any] | str | os.PathLike[str],
     *,
@@ -366,8 +367,8 @@ def study(
         with watching(watch, described.name) as heard:
             run_study(described, store, executor=executor, jobs=jobs, retry=retry, part=part, watch=heard)
     except KeyboardInterrupt:
+        # Before the first run there is nothing to tell.
         if described.name not in store.studies():
-            # Before the first run: there is nothing to tell.
             raise
         raise Interrupted(store.frame(described.name)) from None
     return store.frame(described.name)
