@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from conftest import ROOT, inside, run_small
+from conftest import ROOT, SMALL, inside, run_small
 from ftlab import _native
 
 WORK = ("--workload", "uniform", "--requests", "5000")
@@ -349,11 +349,39 @@ def test_help_does_not_import_the_heavy_libraries() -> None:
         code = (
             "import sys\nfrom ftlab.cli import status_of\n"
             f"status = status_of({arguments!r})\n"
-            "heavy = {'polars', 'matplotlib', 'pandas', 'pyarrow', 'rich'} & set(sys.modules)\n"
+            "heavy = {'polars', 'matplotlib', 'pandas', 'pyarrow', 'rich', 'scipy'} & set(sys.modules)\n"
             "sys.exit(str(heavy) if heavy else status)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("most_seconds", "arguments"),
+    [
+        (0.1, ["-c", "import ftlab"]),
+        (0.1, ["--version"]),
+        (0.2, ["run", "ideal-page", *SMALL, "--workload", "uniform", "--requests", "100", "--json"]),
+    ],
+    ids=["import", "version", "run"],
+)
+def test_short_commands_take_little_processor_time(most_seconds: float, arguments: list[str]) -> None:
+    import resource
+    import subprocess
+
+    if arguments[0] != "-c":
+        arguments = ["-c", f"from ftlab.cli import main\nmain({arguments!r})"]
+    # As installed: with what the first of them compiles.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(seconds() for _ in range(5)) < most_seconds
 
 
 def test_numbers_as_people_write_them() -> None:

@@ -27,8 +27,12 @@ LIMIT_VARIABLE = "FTLAB_CACHE_LIMIT"
 LIMIT_BYTES = 4 << 30
 """Dozens of the drives that the presets age, and one of several terabytes; little on any disk of today."""
 
-LEAST_SECONDS = 1.0
-"""What somebody waits for. Drives that age faster would only push others out."""
+LEAST_SECONDS = 0.2
+"""What somebody notices. Drives that age faster would only push others out.
+
+The drives that people begin with age for about a second: with that for a bound, some calls of a command kept them and
+others did not.
+"""
 
 
 def folder() -> Path | None:
