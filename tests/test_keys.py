@@ -72,8 +72,7 @@ def test_sections_and_everything_are_listed() -> None:
         ("geometri", 'did you mean "geometry"?'),
         ("striping_", 'did you mean "ftl.striping"?'),
         ("bytes", "bytes: 3 keys end so, expected one of buffer.bytes, map_cache.bytes, nvm.bytes"),
-        ("iodepth", 'fio\'s word: ftlab has host.queue_depth, with host.arrival = "closed"'),
-        ("geometry.Flash-Channel_Count", "MQSim's word: ftlab has geometry.channels"),
+        ("numjobs", "numjobs: a word of fio, and no key here: requests come from one source"),
         ("x" * 5000, "no key of this name"),
         ("", "expected a key or a section"),
     ],
@@ -148,11 +147,48 @@ def test_words_of_others_are_explained_on_their_pages() -> None:
         theirs = [word for each, word, _ in words if each == tool]
         assert len(theirs) > 10
         assert all(f"| `{word}` |" in page for word in theirs)
-    for _, word, ours in words:
+    for tool, word, ours in words:
         named = re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+", ours)
         assert named, word
         assert all(isinstance(keys.find(name), keys.Key) for name in named), word
-        assert ours in inside("config", "explain", word).err
+        ran = inside("config", "explain", word)
+        # Long sentences have two lines.
+        assert " ".join(ran.out.split()).startswith(f"{word} is a word of {tool}: ftlab has {ours}"), word
+        assert f"{named[0]}, a key of " in ran.out
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("iodepth", 'iodepth is a word of fio: ftlab has host.queue_depth, with host.arrival = "closed"'),
+        (
+            "geometry.Flash-Channel_Count",
+            "geometry.Flash-Channel_Count is a word of MQSim: ftlab has geometry.channels",
+        ),
+        ("Flash_Channel_Width", "Flash_Channel_Width is a word of MQSim: ftlab has timing.bus_mb_per_s"),
+        ("secs_per_pg", "secs_per_pg is a word of FEMU: ftlab has geometry.page_bytes"),
+        ("luns_per_ch", "luns_per_ch is a word of FEMU: ftlab has geometry.ways"),
+    ],
+)
+def test_a_word_of_another_tool_explains_the_key(word: str, said: str) -> None:
+    ran = inside("config", "explain", word)
+    assert (ran.status, ran.err) == (0, "")
+    first, rest = ran.out.split("\n\n", 1)
+    assert " ".join(first.split()).startswith(said)
+    key = rest.partition(",")[0]
+    assert key in said
+    assert rest == inside("config", "explain", key).out
+    told = inside("config", "explain", word, "--json")
+    assert told.json == explained(key)
+    assert " ".join(told.err.split()).startswith(said)
+
+
+@pytest.mark.parametrize("word", ["numjobs", "ioengine", "size", "runtime", "direct", "time_based"])
+def test_words_for_which_there_is_no_key_are_answered(word: str) -> None:
+    err = inside("config", "explain", word).err
+    assert "a word of fio, and no key here" in err
+    named = [name for name in re.findall(r"\b[a-z]+\.[a-z_]+", err) if name != "config.explain"]
+    assert all(isinstance(keys.find(name), keys.Key) for name in named)
 
 
 def test_what_the_shell_is_offered_can_be_set() -> None:

@@ -20,7 +20,7 @@ from ftlab import _native
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 File = Literal["device", "workload"]
 Schema = dict[str, Any]
@@ -445,19 +445,60 @@ def _refusal(base: _native.Device | _native.Workload, text: str) -> str | None:
     return None
 
 
+# Words that the list of the checker lacks, with the key.
+_MORE_WORDS = (
+    ("MQSim", "Flash_Channel_Width", "timing.bus_mb_per_s, the rate of all its lines together"),
+    ("FEMU", "secs_per_pg", "geometry.page_bytes"),
+)
+# Words for which there is no key, and what to do instead.
+_NO_KEY = (
+    ("fio", "numjobs", "requests come from one source, and host.queue_depth says how many are in the drive at a time"),
+    ("fio", "ioengine", "nothing is sent to a device, and host.arrival says when requests arrive"),
+    ("fio", "size", "workload.footprint_bytes says where requests go, and workload.requests when they end"),
+    ("fio", "runtime", "a run ends after workload.requests: simulated time costs no waiting"),
+    ("fio", "time_based", "a run ends after workload.requests; --transform 'repeat times=3' repeats a trace"),
+    ("fio", "direct", "there is no page cache above the drive, so that every request is direct"),
+)
+
+
+def _foreign_words() -> list[tuple[str, str, str]]:
+    return [*_native.foreign_words(), *_MORE_WORDS]
+
+
 def elsewhere(name: str) -> list[tuple[str, str]]:
     """What other tools call a key: the tool and its word."""
-    return [(tool, word) for tool, word, ours in _native.foreign_words() if name in re.findall(r"[\w.]+", ours)]
+    return [(tool, word) for tool, word, ours in _foreign_words() if name in re.findall(r"[\w.]+", ours)]
 
 
 def _letters(word: str) -> str:
     return "".join(letter for letter in word.lower() if letter.isalnum())
 
 
-def _foreign(name: str) -> str | None:
-    wanted = _letters(name.rpartition(".")[2])
-    rows = [(tool, ours) for tool, word, ours in _native.foreign_words() if _letters(word) == wanted]
-    return next((f"{tool}'s word: ftlab has {ours}" for tool, ours in rows), None)
+def _foreign(name: str, words: Iterable[tuple[str, str, str]]) -> tuple[str, str] | None:
+    """The tool whose word it is, and what ftlab has; case, blanks, dashes and underscores do not count."""
+    last = name.rpartition(".")[2]
+    found = [(tool, word, ours) for tool, word, ours in words if _letters(word) == _letters(last)]
+    # Of tools that write it alike, the one that writes it so.
+    return next(((tool, ours) for tool, _, ours in sorted(found, key=lambda row: row[1] != last)), None)
+
+
+def translated(name: str) -> tuple[str, str | None]:
+    """The name of a key that a word of another tool stands for, and a sentence that says so.
+
+    What has a meaning here stays as it is, without a sentence.
+
+    >>> translated("iodepth")
+    ('host.queue_depth', 'iodepth is a word of fio: ftlab has host.queue_depth, with host.arrival = "closed"')
+    >>> translated("ftl.gc")
+    ('ftl.gc', None)
+    """
+    everything = {**keys("workload"), **keys("device")}
+    known = {*everything, *sections("device"), *sections("workload"), *(each.rpartition(".")[2] for each in everything)}
+    found = None if name in known else _foreign(name, _foreign_words())
+    key = None if found is None else re.match(r"[\w.]+", found[1])
+    if found is None or key is None:
+        return name, None
+    return key[0], f"{name} is a word of {found[0]}: ftlab has {found[1]}"
 
 
 def find(name: str) -> list[Key] | Key:
@@ -481,9 +522,9 @@ def find(name: str) -> list[Key] | Key:
     if ending:
         names = ", ".join(key.name for key in ending)
         raise ConfigError(f"{name}: {len(ending)} keys end so, expected one of {names}")
-    foreign = _foreign(name)
+    foreign = _foreign(name, _NO_KEY)
     if foreign is not None:
-        raise ConfigError(f"{name}: no key of this name: {foreign}")
+        raise ConfigError(f"{name}: a word of {foreign[0]}, and no key here: {foreign[1]}")
     near = _nearest(name, everything)
     hint = f'; did you mean "{near}"?' if near else ""
     raise ConfigError(f"{name}: no key of this name, expected a key or a section of a device or workload file{hint}")

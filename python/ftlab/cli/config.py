@@ -96,12 +96,16 @@ _HEAD = 12
 def explain(key: str | None, as_json: bool) -> None:
     """Say what KEY of device or workload files means: unit, default, limits, which choices read it, an example.
 
-    KEY is dotted (ftl.gc), the last part alone where that is enough (striping), or a section (ftl). Without KEY, the
-    sections are listed.
+    KEY is dotted (ftl.gc), the last part alone where that is enough (striping), a section (ftl), or a word of another
+    tool (iodepth). Without KEY, the sections are listed.
     """
     if key is None:
         _all_sections(as_json=as_json)
         return
+    key, word = keys.translated(key)
+    if word is not None:
+        # Beside JSON, which has the word under `elsewhere`.
+        click.echo(textwrap.fill(word, _COLUMNS) + ("" if as_json else "\n"), err=as_json)
     try:
         found = keys.find(key)
     except ConfigError as error:
