@@ -12,9 +12,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.shell_completion import _resolve_context, _resolve_incomplete
 
-from conftest import ROOT, SMALL, inside, run_small
+import ftlab
+from conftest import FTLAB, ROOT, SMALL, inside, run_small
 from ftlab import _native
+from ftlab.cli import cli
 
 WORK = ("--workload", "uniform", "--requests", "5000")
 
@@ -419,6 +422,32 @@ def test_words_of_others_are_answered_with_ours(tmp_path: Path) -> None:
     assert "is a fio job file" in inside("config", "check", "job.toml", cwd=tmp_path).err
 
 
+def test_bash_is_offered_presets_beside_files(tmp_path: Path) -> None:
+    """It forgets what came before the word that stands for files."""
+    (tmp_path / "script").write_text(inside("completion", "bash").out)
+    words = 'source ./script; COMP_WORDS=(ftlab run tl); COMP_CWORD=2; _ftlab_completion "$0" 2> /dev/null; '
+    command = ["bash", "--norc", "-c", words + 'echo "${COMPREPLY[@]}"', FTLAB]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == [name for name, _ in _native.presets("device") if name.startswith("tl")]
+
+
+def test_the_shell_completes_axes_and_columns_of_a_study(tmp_path: Path) -> None:
+    axes = {"ftl.gc": ["greedy", "fifo"], "workload.requests": [10, 20]}
+    store = tmp_path / "store"
+    ftlab.study({"name": "one", "device": "ideal-page", "workload": "uniform", "axes": axes}, out=store)
+
+    def offered(*words: str | Path) -> list[str]:
+        context = _resolve_context(cli, {}, "ftlab", list(map(str, words[:-1])))
+        found, incomplete = _resolve_incomplete(context, list(map(str, words[:-1])), str(words[-1]))
+        return [item.value for item in found.shell_complete(context, incomplete)]
+
+    assert offered("study", "compare", store, "--by", "") == ["ftl.gc", "workload.requests", "seed"]
+    assert offered("study", "compare", store, "--by", "ftl.gc", "--at", "w") == ["workload.requests"]
+    assert "latency_ns.all.p99" in offered("study", "compare", store, "--by", "ftl.gc", "--metric", "latency_ns.all.p")
+    assert offered("study", "sensitivity", store, "--metric", "host.iops", "--axis", "f") == ["ftl.gc"]
+    assert offered("study", "compare", tmp_path / "none", "--by", "") == []
+
+
 def test_the_shell_completes_presets_and_keys() -> None:
     def offered(words: str, at: int, shell: str = "bash") -> list[str]:
         asked = {"COMP_WORDS": words, "COMP_CWORD": str(at), "_FTLAB_COMPLETE": f"{shell}_complete"}
@@ -436,6 +465,19 @@ def test_the_shell_completes_presets_and_keys() -> None:
     assert "plain,zipf" in offered("ftlab run tlc-small --workload zi", 4)
     assert offered("ftlab run tlc-small --set host.queue", 4) == ["plain,host.queue_depth="]
     assert "plain,workload.request_bytes=" in offered("ftlab run tlc-small --set workload.request", 4)
+    assert "plain,tlc-small" in offered("ftlab devices tl", 2)
+    assert "plain,zipf" in offered("ftlab workloads zi", 2)
+    assert "plain,tlc-small" in offered("ftlab characterize tl", 2)
+    assert offered("ftlab schemes cost", 2) == ["plain,cost_benefit"]
+    assert offered("ftlab papers lsb", 2) == ["plain,lsb-backup"]
+    # Bash makes three words of a key and its value, and wants the end of the third; the others have one word.
+    assert offered("ftlab run tlc-small --set ftl.gc = co", 6) == ["plain,cost_benefit"]
+    assert offered("ftlab run tlc-small --set = ftl.gc = co", 7) == ["plain,cost_benefit"]
+    assert "plain,greedy" in offered("ftlab run tlc-small --set ftl.gc =", 5)
+    assert offered("ftlab run tlc-small --set ftl.gc=co", 4) == ["plain,ftl.gc=cost_benefit"]
+    assert offered("ftlab run tlc-small --set ftl.gc=co", 4, "zsh")[:2] == ["plain", "ftl.gc=cost_benefit"]
+    assert offered("ftlab run tlc-small --set timing.copyback = t", 6) == ["plain,true"]
+    assert offered("ftlab run tlc-small --set no.such = t", 6) == []
     for shell in ("bash", "zsh", "fish"):
         assert "_FTLAB_COMPLETE" in inside("completion", shell).out
     refused = inside("completion", "csh")

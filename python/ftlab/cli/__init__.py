@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
+# What shells ask by, once they have the script of `ftlab completion`.
+_COMPLETING = "_FTLAB_COMPLETE"
+
 # Below this, libraries fail to load with messages of their own: those of every command, and those for tables and plots.
 _LEAST_BYTES = 128 << 20
 _TABLES_BYTES = 5 << 28
@@ -89,6 +92,9 @@ def cli(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
+    if _COMPLETING in os.environ:
+        # How bash takes words apart is known there.
+        importlib.import_module("ftlab.cli.completion")
     sys.exit(status_of(arguments))
 
 

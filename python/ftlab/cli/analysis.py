@@ -11,6 +11,7 @@ from ftlab import analysis
 from ftlab._estimates import estimate, plain
 from ftlab._labels import label, value_text
 from ftlab.analysis.comparison import WITHHELD
+from ftlab.cli import completion
 from ftlab.cli.output import HEADLINES, json_option, print_frame, print_json, print_lines, table
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
@@ -44,6 +45,7 @@ _output = _options(_study, _csv, json_option)
 _by = click.option(
     "--by",
     multiple=True,
+    shell_complete=completion.axes,
     required=True,
     metavar="KEY",
     help="The axis that holds the schemes. Repeated: each combination is a scheme, named as in 'greedy, 0.1'.",
@@ -51,12 +53,14 @@ _by = click.option(
 _at = click.option(
     "--at",
     multiple=True,
+    shell_complete=completion.axes,
     metavar="KEY",
     help="An axis of the points at which schemes are compared. May be repeated. Default: all other axes that vary.",
 )
 _over = click.option(
     "--over",
     multiple=True,
+    shell_complete=completion.axes,
     default=("seed",),
     show_default=True,
     metavar="KEY",
@@ -119,6 +123,7 @@ def _before(frame: pl.DataFrame, name: str) -> list[str]:
     "--metric",
     "metrics",
     multiple=True,
+    shell_complete=completion.columns,
     metavar="KEY",
     help="A column to compare. May be repeated. Default: the main ones that the runs have.",
 )
@@ -214,7 +219,7 @@ def _one(names: Sequence[str]) -> str | Sequence[str]:
 @click.command()
 @_store
 @_by
-@click.option("--metric", required=True, metavar="KEY", help="The column.")
+@click.option("--metric", shell_complete=completion.columns, required=True, metavar="KEY", help="The column.")
 @click.option("--baseline", metavar="VALUE", help="What to improve on. Default: every other scheme.")
 @click.option("--scheme", metavar="VALUE", help="What improves. Default: every scheme.")
 @_at
@@ -269,8 +274,21 @@ def _improved(row: dict[str, Any]) -> str:
 
 @click.command()
 @_store
-@click.option("--metric", required=True, metavar="KEY", help="The column whose variance is taken apart.")
-@click.option("--axis", "axes", multiple=True, metavar="KEY", help="An axis. May be repeated. Default: all that vary.")
+@click.option(
+    "--metric",
+    shell_complete=completion.columns,
+    required=True,
+    metavar="KEY",
+    help="The column whose variance is taken apart.",
+)
+@click.option(
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="KEY",
+    shell_complete=completion.axes,
+    help="An axis. May be repeated. Default: all that vary.",
+)
 @_over
 @click.option("--log", is_flag=True, help="Of the logarithm: for metrics whose values differ by factors.")
 @click.option(
@@ -324,12 +342,32 @@ def sensitivity(
 
 @click.command()
 @_store
-@click.option("--minimize", multiple=True, metavar="KEY", help="A column of which less is better. May be repeated.")
-@click.option("--maximize", multiple=True, metavar="KEY", help="A column of which more is better. May be repeated.")
-@click.option("--axis", "axes", multiple=True, metavar="KEY", help="What distinguishes points. Default: all that vary.")
+@click.option(
+    "--minimize",
+    shell_complete=completion.columns,
+    multiple=True,
+    metavar="KEY",
+    help="A column of which less is better. May be repeated.",
+)
+@click.option(
+    "--maximize",
+    shell_complete=completion.columns,
+    multiple=True,
+    metavar="KEY",
+    help="A column of which more is better. May be repeated.",
+)
+@click.option(
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="KEY",
+    shell_complete=completion.axes,
+    help="What distinguishes points. Default: all that vary.",
+)
 @click.option(
     "--at",
     multiple=True,
+    shell_complete=completion.axes,
     metavar="KEY",
     help="An axis whose values have a front each. May be repeated. Default: what the host asks for (workload, trace).",
 )
@@ -436,7 +474,14 @@ def steady(folder: Path, name: str | None, as_csv: bool, as_json: bool, **option
 
 @click.command()
 @_store
-@click.option("--metric", default="write_amplification.total", show_default=True, metavar="KEY", help="The column.")
+@click.option(
+    "--metric",
+    shell_complete=completion.columns,
+    default="write_amplification.total",
+    show_default=True,
+    metavar="KEY",
+    help="The column.",
+)
 @click.option("--worst", "count", type=click.IntRange(0), default=10, show_default=True, metavar="N", help="Volumes.")
 @_over
 @_better

@@ -15,7 +15,7 @@ import click
 from ftlab import _outputs as outputs
 from ftlab._device import Device
 from ftlab._progress import progress_bar
-from ftlab.cli import INTERRUPTED
+from ftlab.cli import INTERRUPTED, completion
 from ftlab.cli.inputs import seed_option
 from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
 from ftlab.cli.reading import COUNT
@@ -196,7 +196,7 @@ def _tell(result: Characterization, truth: dict[str, Any] | None, seconds: float
 
 
 @click.command()
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=completion.devices)
 @click.option("--list", "listed", is_flag=True, help="List parameters and their scenarios.")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml", help="Write a device file."
@@ -290,8 +290,8 @@ def characterize(
 
 
 @click.command()
-@click.argument("target")
-@click.argument("device")
+@click.argument("target", shell_complete=completion.devices)
+@click.argument("device", shell_complete=completion.devices)
 @click.option("--requests", type=COUNT, default=4000, show_default=True, metavar="N", help="Requests of each workload.")
 @click.option("--noise", metavar="NAME=N,...", help="Disturb time stamps of the target, as for characterize.")
 @click.option(

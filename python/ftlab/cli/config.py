@@ -39,12 +39,13 @@ def _notes_of(workload: Workload) -> tuple[str, ...]:
 
 
 @config.command()
-@click.argument("file")
+@click.argument("file", shell_complete=completion.devices)
 @click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
+    shell_complete=completion.overrides,
     help="Check with a value changed. May be repeated.",
 )
 @click.option("--resolved", is_flag=True, help="Print every parameter, defaults included, as TOML.")

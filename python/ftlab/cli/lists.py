@@ -11,6 +11,7 @@ from ftlab._device import Device
 from ftlab._listing import device_rows, workload_rows
 from ftlab._units import bytes_text
 from ftlab._workload import Workload
+from ftlab.cli import completion
 from ftlab.cli.output import json_option, print_json, print_lines, table
 
 
@@ -24,7 +25,7 @@ def _preset(kind: str, name: str) -> str:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.device_presets)
 @json_option
 def devices(name: str | None, as_json: bool) -> None:
     """List the device presets, or show NAME in full, with the source of each value."""
@@ -64,7 +65,7 @@ def _workload_kinds(as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.workload_presets)
 @click.option(
     "--kinds", is_flag=True, help="List the kinds of workloads that a workload file can name, with their keys."
 )
@@ -92,7 +93,7 @@ def workloads(name: str | None, kinds: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.schemes)
 @json_option
 def schemes(name: str | None, as_json: bool) -> None:
     """List the schemes that a device file can name, with their sources, or show NAME with its keys and their defaults.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ftlab.cli import FAILED
+from ftlab.cli import FAILED, completion
 from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
 from ftlab.cli.reading import StoreFolder
 from ftlab.cli.study import watched
@@ -19,7 +19,7 @@ _HOME = Path("out/papers")
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.papers)
 @click.option("--quick", is_flag=True, help="Run a smaller version, of at most two minutes on two cores.")
 @click.option(
     "--out",
