@@ -422,6 +422,18 @@ def test_words_of_others_are_answered_with_ours(tmp_path: Path) -> None:
     assert "is a fio job file" in inside("config", "check", "job.toml", cwd=tmp_path).err
 
 
+@pytest.mark.parametrize(("count", "marked"), [(15, 4), (20, 3), (99, 3), (100, 2), (1000, 1), (10_000, 0)])
+def test_percentiles_of_few_requests_are_marked(count: int, marked: int) -> None:
+    ran = run_small("--workload", "uniform", "--requests", str(count))
+    [row] = [line for line in ran.out.splitlines() if line.startswith("write  ")]
+    cells = re.split(r"\s{2,}", row)
+    assert [cell.startswith("~") for cell in cells] == [False] * (7 - marked) + [True] * marked + [False]
+    assert ("\n~ fewer than ten requests were slower" in ran.out) == (marked > 0)
+    # The warning says of the same ones why.
+    told = re.search(r"percentiles with fewer than ten samples beyond them: (.*?) of ", " ".join(ran.out.split()))
+    assert (told[1].count("p") if told else 0) == marked
+
+
 def test_bash_is_offered_presets_beside_files(tmp_path: Path) -> None:
     """It forgets what came before the word that stands for files."""
     (tmp_path / "script").write_text(inside("completion", "bash").out)

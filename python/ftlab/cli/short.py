@@ -11,6 +11,8 @@ from ftlab._units import bytes_text, count_text, iops_text, rate_text, time_text
 from ftlab.cli.output import console, print_lines, table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ftlab._result import Result
 
 _EXPLANATIONS = {
@@ -42,15 +44,28 @@ def _by_cause(values: dict[str, float], digits: int) -> str:
     return " + ".join(parts)
 
 
-def _latency(summary: dict[str, Any]) -> Any:
+# The share of requests beyond each percentile, and how many these must be: as the warning `few_samples` has it.
+_BEYOND = {"p50": 0.5, "p90": 0.1, "p99": 0.01, "p999": 0.001}
+_LEAST_BEYOND = 10
+_FEW = "~"
+
+
+def _print_latency(summary: dict[str, Any], out: Console) -> None:
+    """Print the table of latencies, in which percentiles of too few requests are marked."""
     names = ("mean", "p50", "p90", "p99", "p999", "max")
     headings = ("latency", "requests", "mean", "p50", "p90", "p99", "p99.9", "max")
+
+    def mark(name: str, count: int) -> str:
+        return _FEW if name in _BEYOND and count * _BEYOND[name] < _LEAST_BEYOND else ""
+
+    measured = {op: each for op, each in summary["latency_ns"].items() if each["count"] and op != "all"}
     rows = [
-        (op, count_text(latency["count"]), *(time_text(latency[name]) for name in names))
-        for op, latency in summary["latency_ns"].items()
-        if latency["count"] and op != "all"
+        (op, count_text(each["count"]), *(mark(name, each["count"]) + time_text(each[name]) for name in names))
+        for op, each in measured.items()
     ]
-    return table(headings, rows, right=headings[1:])
+    print_lines(table(headings, rows, right=headings[1:]))
+    if any(mark(name, each["count"]) for each in measured.values() for name in names):
+        out.print(f"{_FEW} fewer than ten requests were slower: another seed may give another value")
 
 
 def _flash(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -155,7 +170,7 @@ def show(result: Result, *, explain: bool) -> None:
         out.print("[bold red]partial[/bold red]: the run ended before its workload did")
     if "latency_ns" in summary:
         out.print()
-        print_lines(_latency(summary))
+        _print_latency(summary, out)
         if explain:
             out.print(f"  [dim]{_EXPLANATIONS['latency']}[/dim]")
     out.print()
