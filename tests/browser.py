@@ -126,8 +126,10 @@ class Page:
         assert done == value, f"{label} has no {value}"
 
     def picture(self, path: Path) -> None:
-        """Keep a picture of the whole page."""
+        """Keep a picture of the whole page. Its folder is made, as Qt says nothing where there is none."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._do("picture", path=str(path))
+        assert path.is_file(), f"{path}: no picture was written"
 
     def print(self, path: Path, size: str = "A4") -> bytes:
         """Print to a file, and give what is in it."""

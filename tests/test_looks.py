@@ -128,6 +128,22 @@ def assert_well(name: str, page: Page, width: int, scheme: str, home: str) -> di
     return look
 
 
+def test_the_folder_of_pictures_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Qt writes nothing where there is none, and says nothing."""
+
+    def save(_: Page, __: str, path: str) -> None:
+        if Path(path).parent.is_dir():
+            Path(path).touch()
+
+    monkeypatch.setattr(Page, "_do", save)
+    page, path = Page.__new__(Page), tmp_path / "not" / "yet" / "run.png"
+    page.picture(path)
+    assert path.is_file()
+    monkeypatch.setattr(Page, "_do", lambda *_, **__: None)
+    with pytest.raises(AssertionError, match="no picture was written"):
+        page.picture(tmp_path / "other.png")
+
+
 @pytest.mark.parametrize("browser", SCHEMES, indirect=True)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_reports_can_be_read(browser: Browser, reports: dict[str, str], width: int) -> None:
