@@ -296,6 +296,8 @@ def value_text(key: str, value: Any) -> str:
     ('32 KiB', '50 µs', 'greedy')
     >>> value_text("ftl.over_provisioning", 0.07), value_text("timing.copyback", True), value_text("seed", 20000)
     ('0.07', 'on', '20,000')
+    >>> value_text("latency_ns.read.mean", 0.01617), value_text("latency_ns.read.mean", 0.001)
+    ('0.02 ns', 'below 0.01 ns')
     """
     if value is None:
         return "none"
@@ -305,6 +307,10 @@ def value_text(key: str, value: Any) -> str:
         return str(value)
     base = quantity(key)[0]
     shown = label(key, value)
+    if shown.unit == "ns" and 0 < abs(value * shown.scale) < 1:
+        # Only means are that short, and more digits of them say nothing.
+        text = f"{value * shown.scale:.2f}"
+        return f"{text} ns" if float(text) else "below 0.01 ns"
     if base in {"ns", "B", "B/s", "IOPS"} and value:
         return f"{_number(value * shown.scale)} {shown.unit}"
     return _number(value)

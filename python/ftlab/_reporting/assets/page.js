@@ -48,6 +48,10 @@
     if (typeof value !== "number") return String(value);
     if (axis.scale === "tail") return percent(1 - 10 ** -value);
     const [size, unit] = step(axis, value);
+    if (unit === "ns" && value && Math.abs(value * axis.factor) < 1) {
+      const short = (value * axis.factor).toFixed(2);
+      return Number(short) ? `${short} ns` : "below 0.01 ns";
+    }
     return axis.base && unit && value ? `${digits((value * axis.factor) / size)} ${unit}` : digits(value);
   };
 
