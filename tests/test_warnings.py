@@ -70,7 +70,12 @@ def test_a_tenth_of_a_drive_gives_no_verdict(fresh: Store, aged: Store) -> None:
     assert row["verdict"] == "withheld"
     assert row["unsteady"] == row["n"] == len(fresh.frame()) // 2
     assert all("not_steady" in warned.split(cell) for cell in fresh.frame()["warnings"])
+    names = {
+        name for cell in fresh.frame().filter(pl.col("ftl.gc") != "greedy")["warnings"] for name in cell.split(", ")
+    }
+    assert set(row["warnings"].split(", ")) == names
     settled = compared(aged)
+    assert "not_steady" not in settled["warnings"]
     assert settled["verdict"] in {"better", "worse", "undecided"}
     assert settled["unsteady"] == 0
     # The numbers are there all the same, and so is the verdict for who asks.
@@ -130,6 +135,9 @@ def test_the_command_says_what_would_settle_it(fresh: Store) -> None:
     assert "not_steady (10)" in done.err
     done = command("study", "compare", fresh.folder, "--by", "ftl.gc", "--baseline", "greedy", "--even-unsteady")
     assert "withheld" not in done.out + done.err
+    rows = command("study", "compare", fresh.folder, "--by", "ftl.gc", "--json").json
+    assert all("not_steady" in row["warnings"].split(", ") for row in rows)
+    assert ",warnings," in command("study", "compare", fresh.folder, "--by", "ftl.gc", "--csv").out
 
 
 def test_tables_and_reports_of_studies_have_warnings(fresh: Store, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -50,12 +51,16 @@ class _Grid:
             raise ConfigError(f"{name} = {value!r}: no such value of {self.by}{hint}")
         return texts[str(value)]
 
-    def unsteady(self, scheme: Any, point: _Key) -> int:
-        """How many runs of a cell are not steady, as far as the table says it."""
+    def warnings(self, scheme: Any, point: _Key) -> list[list[str]]:
+        """The names of warnings of each run of a cell, as far as the table says them."""
         if warned.COLUMN not in self.table.columns:
-            return 0
+            return []
         cells = self.table[warned.COLUMN]
-        return sum(warned.UNSTEADY in warned.split(cells[row]) for row in self.rows.get((scheme, point), {}).values())
+        return [warned.split(cells[row]) for row in self.rows.get((scheme, point), {}).values()]
+
+    def unsteady(self, scheme: Any, point: _Key) -> int:
+        """How many runs of a cell are not steady."""
+        return sum(warned.UNSTEADY in names for names in self.warnings(scheme, point))
 
     def values(self, scheme: Any, point: _Key, numbers: Sequence[float | None]) -> dict[_Key, float]:
         """Give what was measured of a metric, by repetition."""
@@ -194,9 +199,9 @@ def compare(
         even_unsteady: Give verdicts also where runs are not steady.
 
     Returns:
-        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``unsteady`` (those of them
-        that are not steady), ``mean``, and ``stdev`` (of the sample). ``half_width``, ``low`` and ``high`` are the
-        interval, in the unit of the metric, null with one
+        A row for each metric, point and scheme: the axes, ``metric``, ``n`` (repetitions), ``mean``, and ``stdev`` (of
+        the sample). ``unsteady`` counts the runs that are not steady, and ``warnings`` has the names of all warnings.
+        ``half_width``, ``low`` and ``high`` are the interval, in the unit of the metric, null with one
         repetition. With a baseline also ``difference`` (scheme minus baseline) with ``difference_low`` and
         ``difference_high``, ``paired``, and ``differs``, whether that interval excludes 0. ``verdict`` is ``better``,
         ``worse``, ``undecided`` (the interval includes 0), ``same`` (equal in every repetition), or ``smaller`` and
@@ -250,6 +255,7 @@ def compare(
             "metric": metric,
             "n": found.size,
             "unsteady": grid.unsteady(scheme, point),
+            warned.COLUMN: ", ".join(dict.fromkeys(itertools.chain.from_iterable(grid.warnings(scheme, point)))),
             "mean": float(found.mean()) if found.size else None,
             "stdev": float(found.std(ddof=1)) if found.size > 1 else None,
             "half_width": None if low is None or high is None else (high - low) / 2,
@@ -269,7 +275,8 @@ def compare(
                 between = (float(one.mean() - other.mean()), *(interval or (None, None)))
                 row |= dict(zip(_DIFFERENCE, (*between, differs, paired, verdict), strict=True))
         rows.append(row)
-    schema = {"metric": pl.String, "n": pl.Int64, "unsteady": pl.Int64} | dict.fromkeys(_MEAN, pl.Float64)
+    schema = {"metric": pl.String, "n": pl.Int64, "unsteady": pl.Int64, warned.COLUMN: pl.String}
+    schema |= dict.fromkeys(_MEAN, pl.Float64)
     if baseline is not None:
         schema |= dict(zip(_DIFFERENCE, (*[pl.Float64] * 3, pl.Boolean, pl.Boolean, pl.String), strict=True))
     return _frame(rows, grid, schema)
