@@ -76,6 +76,15 @@ def test_the_documentation_has_a_row_for_each_claim(name: str) -> None:
             assert ours or key == "jedec-oltp", key
 
 
+def test_the_documentation_says_where_verdicts_of_quick_runs_differ() -> None:
+    assert QUICK.keys() <= PAPERS.keys()
+    for name, own in QUICK.items():
+        [section] = re.findall(rf"^## `{name}`.*?(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+        [told] = [each for each in section.split("\n\n") if "`--quick`" in each]
+        for claim, verdict in own.items():
+            assert f"`{claim}` is {verdict.replace('_', ' ')}" in " ".join(told.split())
+
+
 def test_verdicts_of_the_documentation_are_those_of_the_run(done: Done) -> None:
     """As far as the size for tests measures what the documentation states: the short runs of the reference."""
     rows = _rows_of_the_page(done.paper.name)
@@ -470,6 +479,13 @@ def test_bad_usage_is_told() -> None:
     assert inside("papers", "--quick").status == 2
 
 
+# Verdicts of quick runs that are not those of the full one; the documentation says why.
+QUICK = {
+    # Log blocks are hardly used, and the gap in hits is below 0.1 points at every size.
+    "channel-aware-buffer": {"hits-closing": "not_reproduced", "gc-share": "reproduced"},
+}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", PAPERS)
 def test_quick_runs(name: str, tmp_path: Path) -> None:
@@ -481,9 +497,10 @@ def test_quick_runs(name: str, tmp_path: Path) -> None:
     assert (kept["size"], kept["claims"]) == ("quick", row["claims"])
     rows = _rows_of_the_page(name)
     if name != "mapping-cache":
-        assert {claim["id"]: claim["verdict"] for claim in row["claims"] if claim["measured"] is not None} == {
-            claim["id"]: rows[claim["id"]][3] for claim in row["claims"] if claim["measured"] is not None
-        }
+        measured = {claim["id"]: claim["verdict"] for claim in row["claims"] if claim["measured"] is not None}
+        own = QUICK.get(name, {})
+        assert measured == {claim: rows[claim][3] for claim in measured} | own
+        assert all(verdict != rows[claim][3] for claim, verdict in own.items())
     if name == "mapping-cache":
         store = Store(tmp_path / name / "store")
         results = Results({study: store.frame(study) for study in store.studies()}, "quick")
