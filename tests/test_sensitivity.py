@@ -101,6 +101,7 @@ CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ftl.gc_high_free_blocks": (5, {}),
     "ftl.gc_open_block": ("shared", {}),
     "ftl.gc_when": ("on_access", {}),
+    "ftl.gc_pace": ("even", {}),
     "ftl.allocation": ("PDWC", {}),
     "ftl.summary_page": (True, {}),
     "ftl.wear_leveling": ("none", {}),

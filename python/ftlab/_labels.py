@@ -51,6 +51,7 @@ _NAMES = {
     "ftl.gc_choices": "blocks drawn for a victim",
     "ftl.gc_high_free_blocks": "free blocks at which collection ends",
     "ftl.gc_low_free_blocks": "free blocks at which collection begins",
+    "ftl.gc_pace": "pace of collection",
     "ftl.gc_tie": "tie between victims",
     "ftl.gc_when": "time of collection",
     "ftl.gc_window": "window of victims",

@@ -1,6 +1,6 @@
 //! What makes no physical sense is refused: each section by itself, and then the sections together.
 
-use crate::config::{Atomic, BufferSetting, DeviceConfig, Model};
+use crate::config::{Atomic, BufferSetting, DeviceConfig, GcPace, Model};
 use crate::error::{ConfigError, refuse};
 use crate::ftl::block_mapped::capacity as block_capacity;
 use crate::ftl::hybrid::scheme::Homes;
@@ -29,6 +29,7 @@ impl DeviceConfig {
             let expected = "compares the one open block of each plane: needs ftl.streams = 1, ftl.gc_open_block = \"shared\" and map_cache.kind = \"ideal\"";
             return refuse("ftl.plane_choice", "\"most_free\"", expected);
         }
+        self.check_pace()?;
         self.ftl.kind.check()?;
         match self.model {
             _ if self.ftl.kind.kind() != FtlKind::Page => block_capacity::check(self)?,
@@ -39,7 +40,24 @@ impl DeviceConfig {
         self.check_nvm()?;
         self.host.check()?;
         let plain = self.ftl.placement.host_slots() == 1 && g.unit_bytes() == g.page_bytes;
-        self.precondition.check(self.ftl.gc_high(), plain)
+        self.precondition.check(self.ftl.kept_free(), plain)
+    }
+
+    /// What cannot be done in the middle of a victim.
+    fn check_pace(&self) -> Result<(), ConfigError> {
+        if self.ftl.gc_pace == GcPace::Block {
+            return Ok(());
+        }
+        let expected = if self.map_cache.kind.is_cache() {
+            "needs map_cache.kind = \"ideal\": a mapping cache writes what moves out of a victim into its table at once"
+        } else if self.nvm.cooperates() {
+            "needs another nvm.kind than \"cdm\": what that has the only copy of must leave a victim at once"
+        } else if self.ftl.placement.sorts_copies() && self.geometry.slots_per_page() > 1 {
+            "needs pages of one mapping unit with this placement: it sorts the units of a whole victim into pages"
+        } else {
+            return Ok(());
+        };
+        refuse("ftl.gc_pace", "\"even\"", expected)
     }
 
     /// The write buffer, and what is promised of it.

@@ -82,6 +82,7 @@ fn drives() -> Vec<DeviceConfig> {
         json!({ "ftl": { "plane_choice": "most_free", "free_block": "next_fit", "gc_open_block": "shared" } }),
         json!({ "ftl": { "wear_leveling": "static", "wear_leveling_threshold": 4 } }),
         json!({ "ftl": { "gc_open_block": "separate", "gc_tie": "highest" } }),
+        json!({ "ftl": { "gc_pace": "even", "gc_low_free_blocks": 1 } }),
         json!({ "geometry": { "page_bytes": 16384, "mapping_unit_bytes": 4096, "pages_per_block": 8 } }),
         json!({ "buffer": { "kind": "lru", "bytes": 65536 } }),
         json!({ "cell": { "kind": "tlc" }, "geometry": { "pages_per_block": 24 } }),

@@ -16,6 +16,7 @@ mod model;
 mod nvm;
 mod nvm_cuts;
 mod orders;
+mod pace;
 mod parts;
 mod pitfalls;
 mod ports;

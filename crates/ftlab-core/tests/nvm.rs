@@ -28,6 +28,9 @@ pub fn cached(mut drive: Value, keys: Value) -> Option<DeviceConfig> {
     if keys["place"] == "host" && link_mb_per_s == 0.0 {
         drive = merged(drive, json!({ "host": { "link_mb_per_s": 2000 } }));
     }
+    if keys["kind"] == "cdm" {
+        drive["ftl"]["gc_pace"] = json!("block");
+    }
     drive["nvm"] = keys;
     let config: DeviceConfig = serde_json::from_value(drive).unwrap();
     config.validate().is_ok().then_some(config)

@@ -1,6 +1,6 @@
 //! Random drives that validation accepts, as full as it allows.
 
-use ftlab_core::config::{AllocationOrder, DeviceConfig};
+use ftlab_core::config::{AllocationOrder, DeviceConfig, GcPace};
 use ftlab_core::ftl::kinds::FtlKind;
 use ftlab_core::rng::Rng;
 use ftlab_core::schemes::axes;
@@ -44,9 +44,17 @@ pub fn random(seed: u64) -> DeviceConfig {
     loop {
         let value = draw(&mut dice);
         if let Some(config) = accepted(&mut dice, value) {
-            return clock::dressed(config, seed);
+            return clock::dressed(paced(config, seed), seed);
         }
     }
+}
+
+/// Half of the drives that can spread collection over writes do. Dice of their own: the drive of a case stays what it was.
+fn paced(config: DeviceConfig, seed: u64) -> DeviceConfig {
+    let mut even = config.clone();
+    even.ftl.gc_pace = GcPace::Even;
+    let can = even.ftl.kind.kind() == FtlKind::Page && even.validate().is_ok();
+    if can && Dice::new(seed, "pace").once_in(2) { even } else { config }
 }
 
 /// The drive of a draw; `None` when it is none.

@@ -33,6 +33,17 @@ pub enum GcWhen {
     OnAccess,
 }
 
+/// How fast garbage collection empties a victim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GcPace {
+    /// At once, when the plane is short of free blocks.
+    #[default]
+    Block,
+    /// Page by page, ahead of need: its copies are spread evenly over the writes that its space will take.
+    Even,
+}
+
 /// Which free block is opened next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -121,6 +132,15 @@ pub struct FtlConfig {
     ///
     /// Default: at writes, as only they need free blocks; collecting at reads would delay them.
     pub gc_when: GcWhen,
+    /// How fast collection empties a victim.
+    ///
+    /// With `even`, a plane begins a victim before it is short: while it has at most `gc_low_free_blocks` free blocks
+    /// and one for each block that it has open. Each page written there then waits for a share of the victim's copies.
+    /// A plane that is short all the same collects as with `block`. It needs `map_cache.kind = "ideal"`, and neither
+    /// `nvm.kind = "cdm"` nor copies that are sorted by units.
+    ///
+    /// Default: whole blocks, as in most simulators; reads then wait for whole victims.
+    pub gc_pace: GcPace,
     /// The order in which consecutive pages use channel, way, die and plane: the first letter varies fastest.
     ///
     /// Default: channels first, as in MQSim's files: consecutive pages then use all buses.
@@ -139,7 +159,7 @@ pub struct FtlConfig {
 
 /// Keys of `[ftl]` that serve page mapping alone, beside those that choose a victim policy and a placement.
 const KEYS_OF_PAGE_MAPPING: &[&str] =
-    &["gc_low_free_blocks", "gc_high_free_blocks", "gc_open_block", "gc_when", "summary_page"];
+    &["gc_low_free_blocks", "gc_high_free_blocks", "gc_open_block", "gc_when", "gc_pace", "summary_page"];
 
 /// Whether a key of `[ftl]` means nothing to block-mapped layers: it is about collection, or about where pages go.
 pub fn serves_page_mapping(key: &str) -> bool {
@@ -152,6 +172,25 @@ impl FtlConfig {
     /// Free blocks at which collection of a plane stops.
     pub fn gc_high(&self) -> u32 {
         self.gc_high_free_blocks.max(self.gc_low_free_blocks.saturating_add(1))
+    }
+
+    /// Open blocks that data may have in a plane at a time, those for copies included.
+    pub fn data_slots(&self) -> u32 {
+        let apart = self.gc_open_block == GcOpenBlock::Separate;
+        self.placement.host_slots() + self.placement.copy_slots(apart)
+    }
+
+    /// Free blocks of a plane up to which a victim is begun ahead of need; `None` where victims are emptied at once.
+    ///
+    /// Until the victim is empty, each open block may be replaced once. So a steady plane does not become short.
+    pub fn gc_ahead(&self) -> Option<u32> {
+        let most = self.gc_low_free_blocks.saturating_add(self.data_slots());
+        (self.gc_pace == GcPace::Even).then_some(most)
+    }
+
+    /// Free blocks that collection brings every plane back to: at most so many are left in a plane that was written for long.
+    pub fn kept_free(&self) -> u32 {
+        self.gc_ahead().map_or(0, |ahead| ahead.saturating_add(1)).max(self.gc_high())
     }
 
     /// The key that says how large the logical space is.
@@ -225,6 +264,7 @@ impl Default for FtlConfig {
             gc_high_free_blocks: 0,
             gc_open_block: GcOpenBlock::Separate,
             gc_when: GcWhen::OnWrite,
+            gc_pace: GcPace::Block,
             allocation: AllocationOrder::default(),
             placement: PlacementChoice::default(),
             summary_page: false,

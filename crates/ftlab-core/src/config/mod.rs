@@ -32,7 +32,7 @@ pub use buffer::BufferConfig;
 pub(crate) use buffer::BufferSetting;
 pub use cell::CellConfig;
 pub use ftl::{
-    FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcWhen, StaticKeys, WearLeveling,
+    FreeBlockChoice, FreeBlockKeys, FtlConfig, GcOpenBlock, GcPace, GcWhen, StaticKeys, WearLeveling,
     WearLevelingChoice, serves_page_mapping,
 };
 pub use geometry::{GeometryConfig, MAX_UNITS};

@@ -207,7 +207,7 @@ impl PreconditionConfig {
                 }
                 AgedWhen::FreeBlocks(blocks) if blocks != 0 && blocks < least => {
                     let expected = format!(
-                        "must be at least {least}, or 0: collection brings every plane back to that (ftl.gc_high_free_blocks)"
+                        "must be at least {least}, or 0: collection brings every plane back to that (ftl.gc_high_free_blocks, ftl.gc_pace)"
                     );
                     return refuse("precondition.free_blocks", blocks, expected);
                 }

@@ -293,6 +293,27 @@ impl NandArray {
         out.truncate(start + count);
     }
 
+    /// Append the first live units of `block` to `out`, at most `most`, ascending.
+    pub fn collect_first_valid(&self, block: BlockId, most: usize, out: &mut Vec<Ppn>) {
+        let first = self.geometry.first_unit(block).0;
+        let (mut at, end, full) = (first, first + self.geometry.units_per_block(), out.len() + most);
+        while at < end {
+            let mut word = self.valid[at as usize / 64] & (u64::MAX << (at % 64));
+            while word != 0 && out.len() < full {
+                let unit = at / 64 * 64 + word.trailing_zeros();
+                if unit >= end {
+                    return;
+                }
+                out.push(Ppn(unit));
+                word &= word - 1;
+            }
+            if out.len() == full {
+                return;
+            }
+            at = (at / 64 + 1) * 64;
+        }
+    }
+
     /// Whether `page` was programmed since the last erase of its block, and can be read.
     #[inline]
     pub fn is_written(&self, page: PageAt) -> bool {

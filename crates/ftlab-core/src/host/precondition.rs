@@ -75,7 +75,7 @@ pub(crate) fn run<F: Ftl<CountingPort>>(
         drive,
         control,
     };
-    let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.gc_high(), logical);
+    let mut goal = Goal::new(wear.map(|wear| wear.until), config.ftl.kept_free(), logical);
     let mut result = aging.fill(layout).and_then(|()| aging.settle());
     goal.reached = wear.is_none() && result.is_ok() && !aging.interrupted;
     if let Some(Wear { pattern, .. }) = wear

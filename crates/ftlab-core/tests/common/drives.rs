@@ -43,7 +43,7 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
         proptest::sample::select(vec!["static", "dynamic"]),
         proptest::sample::select(vec!["ordered", "most_free"]),
         proptest::sample::select(vec!["separate", "shared"]),
-        proptest::sample::select(vec!["on_write", "on_access"]),
+        (proptest::sample::select(vec!["on_write", "on_access"]), proptest::sample::select(vec!["block", "even"])),
         proptest::sample::select(vec!["fifo", "next_fit"]),
         proptest::sample::select(vec!["none", "dynamic", "static"]),
         (1..3_u32, any::<bool>(), 1..3_u32, 0..3_u32, kinds),
@@ -63,7 +63,7 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
     );
     (shape, ftl, rest).prop_map(|(shape, ftl, rest)| {
         let (channels, ways, dies, planes, blocks, pages, slot_shift, summary) = shape;
-        let (gc, order, striping, plane_choice, open_block, when, free, wear, numbers) = ftl;
+        let (gc, order, striping, plane_choice, open_block, (when, mut pace), free, wear, numbers) = ftl;
         let (mut streams, high, low, tie, (kind, placement)) = numbers;
         let (cell, (copyback, independent, command, spare), arrival, (depth, duplex, link), precondition, (blocks_layout, map_cache)) =
             rest;
@@ -80,6 +80,9 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
         };
         let cached = map_cache["kind"] != "ideal";
         let plane_choice = if cached { "ordered" } else { plane_choice };
+        if cached || placement == "sepbit" && slot_shift > 0 {
+            pace = "block";
+        }
         if plane_choice == "most_free" {
             (streams, open_block) = (1, "shared");
         }
@@ -93,7 +96,7 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
                 "independent_planes": independent, "transfer_spare": spare },
             "ftl": { "kind": kind, "placement": placement, "gc": gc, "gc_low_free_blocks": low, "gc_high_free_blocks": if high { low + 2 } else { 0 },
                 "gc_choices": 3, "gc_window": 4, "gc_tie": if tie == 0 { "highest" } else { "lowest" },
-                "gc_open_block": open_block, "gc_when": when, "allocation": order, "striping": striping,
+                "gc_open_block": open_block, "gc_when": when, "gc_pace": pace, "allocation": order, "striping": striping,
                 "plane_choice": plane_choice, "streams": streams, "summary_page": summary,
                 "over_provisioning": if slot_shift == 0 { 1.5 } else { 4.0 },
                 "free_block": if wear == "none" { free } else { "fifo" }, "wear_leveling": wear,

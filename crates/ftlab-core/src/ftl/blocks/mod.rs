@@ -15,8 +15,10 @@ use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::tape::{Tape, Taped, taped};
 
 pub(crate) mod free_blocks;
+mod paced;
 
 use free_blocks::FreeBlocks;
+use paced::Paced;
 
 /// Most mapping units of a page, by validation.
 pub const MAX_SLOTS: usize = 16;
@@ -27,19 +29,23 @@ struct Plane {
     /// By slot; `None` until the next page needs one.
     open: Vec<Option<BlockId>>,
     erases: u32,
+    /// A victim that is emptied over several writes.
+    paced: Option<Paced>,
 }
 
-taped! { Plane { free, open, erases } else {} }
+taped! { Plane { free, open, erases, paced } else {} }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Die {
     /// Planes, as bits, with too few free blocks.
     low: u64,
+    /// Planes, as bits, that have a victim which is emptied over several writes, or may begin one.
+    ahead: u64,
     /// The plane (within the die) whose turn to be collected it is.
     next_collected: u32,
 }
 
-taped! { Die { low, next_collected } else {} }
+taped! { Die { low, ahead, next_collected } else {} }
 
 /// Where a page is appended: the next one of an open block.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +97,8 @@ pub struct Blocks<V> {
     geometry: Geometry,
     low_free_blocks: u32,
     high_free_blocks: u32,
+    /// Up to so many, a victim is begun ahead of need, if at all.
+    ahead_free_blocks: Option<u32>,
     summary_page: bool,
     /// Static wear levelling moves data beyond this difference of erases.
     level_beyond: Option<u32>,
@@ -110,6 +118,7 @@ impl<V: VictimPolicy> Taped for Blocks<V> {
             geometry: _,
             low_free_blocks: _,
             high_free_blocks: _,
+            ahead_free_blocks: _,
             summary_page: _,
             level_beyond: _,
             roles: _,
@@ -183,10 +192,11 @@ impl<V: VictimPolicy> Blocks<V> {
     /// The blocks of erased flash, with an open one for each of `roles` in each plane.
     pub fn new(geometry: &Geometry, config: &FtlConfig, roles: &[Role], victims: V) -> Self {
         let open = vec![None; roles.len()];
-        let plane = || Plane { free: FreeBlocks::new(geometry, config), open: open.clone(), erases: 0 };
+        let plane = || Plane { free: FreeBlocks::new(geometry, config), open: open.clone(), erases: 0, paced: None };
         Self {
             low_free_blocks: config.gc_low_free_blocks,
             high_free_blocks: config.gc_high(),
+            ahead_free_blocks: config.gc_ahead(),
             summary_page: config.summary_page,
             level_beyond: match &config.wear_leveling {
                 WearLevelingChoice::Static(keys) => Some(keys.wear_leveling_threshold),
@@ -274,12 +284,13 @@ impl<V: VictimPolicy> Blocks<V> {
         block
     }
 
-    /// Collection is due in the plane if it has too few free blocks.
+    /// Collection is due in the plane if it has too few free blocks, and may be begun if it has few.
     pub fn note_if_low(&mut self, plane: PlaneId) {
         if self.free(plane) <= self.low_free_blocks {
             let die = self.geometry.die_of(plane);
             self.dies[die.index()].low |= 1 << (plane.0 - self.geometry.first_plane(die).0);
         }
+        self.note_if_ahead(plane);
     }
 
     /// Append a page: program it, seal its block when that is full, make the old places stale, and change the `table`, in
@@ -407,7 +418,8 @@ impl<V: VictimPolicy> Blocks<V> {
 
     /// Whether each plane may open another block before collection is due anywhere.
     pub fn have_one_each(&self) -> bool {
-        self.planes.iter().all(|plane| plane.free.len() > self.low_free_blocks + 1)
+        let due = self.ahead_free_blocks.unwrap_or(self.low_free_blocks);
+        self.planes.iter().all(|plane| plane.free.len() > due.saturating_add(1))
     }
 
     /// The page after the last data page was just written: close the block.
@@ -465,6 +477,9 @@ impl<V: VictimPolicy> Blocks<V> {
     pub fn invalidate<P: FlashPort>(&mut self, flash: &mut Flash<P>, ppn: Ppn) -> FlashResult<()> {
         let (block, mut valid) = flash.invalidate(ppn)?;
         if self.is_full(&flash.nand, block) {
+            if self.ahead_free_blocks.is_some() && self.is_paced(block) {
+                return Ok(());
+            }
             if !self.discounts.is_empty() {
                 valid = self.heard(&flash.nand, block);
             }

@@ -1,13 +1,12 @@
 //! How much of the flash a page-mapped drive can use: open blocks, the reserve of collection, translation pages.
 
-use crate::config::{Atomic, DeviceConfig, GcOpenBlock, JournalShape, MAX_UNITS};
+use crate::config::{Atomic, DeviceConfig, GcPace, JournalShape, MAX_UNITS};
 use crate::error::{ConfigError, refuse};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 
 /// Open blocks that a plane may have at a time.
 pub fn open_blocks_per_plane(config: &DeviceConfig) -> u32 {
-    config.ftl.placement.host_slots()
-        + config.ftl.placement.copy_slots(config.ftl.gc_open_block == GcOpenBlock::Separate)
+    config.ftl.data_slots()
         + u32::from(config.map_cache.kind.is_cache())
         + u32::from(ordered_units(config) > 0)
 }
@@ -111,7 +110,7 @@ pub fn translation_layout(config: &DeviceConfig) -> TranslationLayout {
 ///
 /// A round of collection in a die goes on until each plane has `gc_high_free_blocks`, and every block that it empties gains
 /// a page at least. Wholly live blocks, which some policies choose, are as many as the die has. Static wear levelling
-/// doubles that. An access that finds no room in a die goes on to the next one.
+/// doubles that. Victims that were begun ahead of need add one for each plane, and one more. An access that finds no room in a die goes on to the next one.
 ///
 /// With a mapping cache, memory may give up each entry of a translation page, and write back each page. Collections of
 /// data then move entries of every translation page, but there are no more of them than pages with stale data.
@@ -120,8 +119,9 @@ pub fn most_commands_of_access(config: &DeviceConfig) -> u64 {
     let (slots, pages) = (g.slots_per_page(), u64::from(config.data_pages_per_block()));
     let dies = g.all_planes() / u64::from(g.planes);
     let rounds = if homes(config) == 1 { 2 * g.all_planes() } else { 1 }.max(slots.min(dies));
+    let ahead = if config.ftl.gc_pace == GcPace::Even { 2 } else { 0 };
     let blocks = u64::from(g.planes)
-        * (u64::from(g.blocks_per_plane) + u64::from(config.ftl.gc_high()) * pages)
+        * (u64::from(g.blocks_per_plane) + u64::from(config.ftl.gc_high()) * pages + ahead)
         * rounds;
     // Each unit read, each page programmed, the pages of summaries, the erase; and that once more to level wear. Before a
     // program, each earlier page of its word line may be read and copied, and now and then a backup block erased.

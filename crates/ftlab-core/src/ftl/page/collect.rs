@@ -73,6 +73,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let mut turns = self.blocks.turns(die, !settling);
         while let Some(plane) = self.blocks.next_turn(&turns) {
             flash.check_interrupt()?;
+            if !CACHED && self.finish_ahead(flash, plane)? {
+                turns.gained = true;
+                self.blocks.end_turn(&mut turns, plane, true);
+                continue;
+            }
             let victim = self.blocks.next_victim(&flash.nand, plane, &mut turns);
             if let Some(victim) = victim {
                 self.collect_block(flash, plane, victim, settling)?;
@@ -303,7 +308,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     }
 
     /// Static wear levelling: now and then, empty the least worn block of a plane into its most worn free one.
-    fn level_wear<P: FlashPort<Ticket = T>>(
+    pub(super) fn level_wear<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,

@@ -41,6 +41,7 @@ mod commit;
 mod fetches;
 mod gather;
 mod mount;
+mod pace;
 mod removable;
 mod retained;
 mod skip;
@@ -451,6 +452,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             } else {
                 first
             };
+            if !CACHED && self.blocks.is_ahead(die) {
+                self.collect_ahead(flash, plane)?;
+            }
             if let Some(block) = self.open_block(&mut flash.nand, plane, slot, 1) {
                 self.placed(slot, turn);
                 return Ok(Place { plane, slot, block });

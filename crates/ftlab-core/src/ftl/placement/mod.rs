@@ -151,6 +151,11 @@ impl PlacementChoice {
         Placements::copy_slots(self, apart)
     }
 
+    /// Whether it tells apart what is copied out of a block.
+    pub fn sorts_copies(&self) -> bool {
+        Placements::sorts_copies(self)
+    }
+
     /// Bytes of its tables on a drive of so many logical units and blocks.
     pub fn table_bytes(&self, units: u64, blocks: u64) -> u64 {
         Placements::table_bytes(self, units, blocks)

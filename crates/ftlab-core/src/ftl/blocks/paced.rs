@@ -1,0 +1,140 @@
+//! Victims that are emptied over several writes: chosen ahead of need, and no candidates meanwhile.
+//!
+//! A victim whose live units fill `copies` pages gains the others of its block. When so many pages have been written in its
+//! plane, it must be empty. So each of them waits for its share of the copies.
+
+use super::Blocks;
+use crate::flash::nand::NandArray;
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::geometry::{BlockId, DieId, PlaneId};
+use crate::tape::taped;
+
+/// A victim under way, and how far it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Paced {
+    block: BlockId,
+    /// Pages that its live units filled when it was chosen.
+    copies: u32,
+    /// Pages written in the plane since.
+    written: u32,
+    /// Pages copied since.
+    copied: u32,
+}
+
+taped! { Paced { block, copies, written, copied } else {} }
+
+/// What one write waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// The victim.
+    pub(crate) victim: BlockId,
+    /// So many pages of it are to be copied.
+    pub(crate) pages: u32,
+    /// Whether the victim has just been chosen.
+    pub(crate) begins: bool,
+}
+
+/// Pages owed when `written` of the `gain` pages that a victim gives are written, of `copies`.
+fn owed(written: u32, copies: u32, gain: u32) -> u32 {
+    (u64::from(written) * u64::from(copies)).div_ceil(gain.into()).min(copies.into()) as u32
+}
+
+impl<V: VictimPolicy> Blocks<V> {
+    fn bit(&self, plane: PlaneId) -> (DieId, u64) {
+        let die = self.geometry.die_of(plane);
+        (die, 1 << (plane.0 - self.geometry.first_plane(die).0))
+    }
+
+    /// A victim may be begun in the plane if it has few free blocks.
+    pub(super) fn note_if_ahead(&mut self, plane: PlaneId) {
+        if self.ahead_free_blocks.is_some_and(|most| self.free(plane) <= most) {
+            let (die, bit) = self.bit(plane);
+            self.dies[die.index()].ahead |= bit;
+        }
+    }
+
+    /// Whether a plane of the die has a victim under way, or may begin one.
+    #[inline(always)]
+    pub(crate) fn is_ahead(&self, die: DieId) -> bool {
+        self.dies[die.index()].ahead != 0
+    }
+
+    /// Whether `block` is a victim under way.
+    pub(super) fn is_paced(&self, block: BlockId) -> bool {
+        let paced = &self.planes[self.geometry.plane_of(block).index()].paced;
+        paced.is_some_and(|paced| paced.block == block)
+    }
+
+    /// The victim of `plane` under way.
+    pub(crate) fn paced(&self, plane: PlaneId) -> Option<BlockId> {
+        self.planes[plane.index()].paced.map(|paced| paced.block)
+    }
+
+    /// A page is written in `plane` next: what it waits for.
+    pub(crate) fn next_step(&mut self, nand: &NandArray, plane: PlaneId) -> Option<Step> {
+        let (die, bit) = self.bit(plane);
+        if self.dies[die.index()].ahead & bit == 0 {
+            return None;
+        }
+        let begins = self.planes[plane.index()].paced.is_none();
+        if begins && !self.begin_paced(nand, plane) {
+            self.dies[die.index()].ahead &= !bit;
+            return None;
+        }
+        let pages = self.geometry.data_pages_per_block;
+        let paced = self.planes[plane.index()].paced.as_mut()?;
+        paced.written += 1;
+        let owed = owed(paced.written, paced.copies, pages - paced.copies);
+        let step = Step { victim: paced.block, pages: owed - paced.copied, begins };
+        paced.copied = owed;
+        Some(step)
+    }
+
+    /// Choose a victim of `plane` that gains something, if the policy names one. It is no candidate any more.
+    fn begin_paced(&mut self, nand: &NandArray, plane: PlaneId) -> bool {
+        if self.ahead_free_blocks.is_none_or(|most| self.free(plane) > most) {
+            return false;
+        }
+        let Some(victim) = self.victims.pick(plane) else { return false };
+        let valid = self.heard(nand, victim);
+        if !self.gains(valid) {
+            self.victims.on_seal(victim, valid);
+            return false;
+        }
+        let copies = valid.div_ceil(self.geometry.slots_per_page);
+        self.planes[plane.index()].paced = Some(Paced { block: victim, copies, written: 0, copied: 0 });
+        true
+    }
+
+    /// The victim of `plane` under way has been erased.
+    pub(crate) fn end_paced(&mut self, plane: PlaneId) {
+        let (die, bit) = self.bit(plane);
+        self.planes[plane.index()].paced = None;
+        self.dies[die.index()].ahead &= !bit;
+        self.note_if_ahead(plane);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_victim_is_empty_when_its_space_is_used_up() {
+        for pages in 1..40_u32 {
+            for copies in 0..pages {
+                let gain = pages - copies;
+                let most = copies.div_ceil(gain);
+                let mut before = 0;
+                for written in 1..=gain {
+                    let now = owed(written, copies, gain);
+                    assert!(now > 0 || copies == 0, "each write must do something");
+                    assert!(now - before <= most, "{copies} copies, {gain} gained, {written} written");
+                    before = now;
+                }
+                assert_eq!(before, copies);
+                assert_eq!(owed(gain + 7, copies, gain), copies);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Collection ahead of need: the copies of a victim are spread over the writes that its space will take.
+
+use super::PageFtl;
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::Placement;
+use crate::geometry::{BlockId, PlaneId};
+
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
+    /// A page is written in `plane` next: copy its share of the victim under way, and begin one where that is due.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn collect_ahead<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<()> {
+        let Some(step) = self.blocks.next_step(&flash.nand, plane) else { return Ok(()) };
+        flash.check_interrupt()?;
+        if step.begins {
+            self.counters.gc.collections += 1;
+            self.placement.collected(step.victim);
+        }
+        self.copy_first(flash, plane, step.victim, step.pages)?;
+        // Copies may have opened the block that was one too many.
+        let die = self.geometry.die_of(plane);
+        if self.blocks.is_low(die) {
+            self.collect(flash, die)?;
+        }
+        Ok(())
+    }
+
+    /// Empty the victim of `plane` under way, if there is one. Says whether there was.
+    pub(super) fn finish_ahead<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<bool> {
+        let Some(victim) = self.blocks.paced(plane) else { return Ok(false) };
+        self.copy_first(flash, plane, victim, self.geometry.data_pages_per_block)?;
+        Ok(true)
+    }
+
+    /// Copy the first live units of the victim under way, as many as fill `pages` pages, and erase it when none is left.
+    ///
+    /// A lane is first in, first out: the erase comes after the copies of all steps.
+    fn copy_first<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+        victim: BlockId,
+        pages: u32,
+    ) -> FlashResult<()> {
+        let writer = flash.begin_internal();
+        let mut survivors = std::mem::take(&mut self.survivors);
+        survivors.clear();
+        let most = (pages * self.geometry.slots_per_page) as usize;
+        flash.nand.collect_first_valid(victim, most, &mut survivors);
+        self.counters.gc.pages_copied += survivors.len() as u64;
+        let to = (plane, self.standing.copy_slot);
+        let copied = self.copy_survivors(flash, to, victim, &survivors, true, Cause::Gc)?;
+        self.survivors = survivors;
+        if flash.nand.valid_units(victim) > 0 {
+            flash.end_internal(writer);
+        } else {
+            let copied = self.before_erase(flash, victim, copied)?;
+            flash.end_internal(writer);
+            self.blocks.erase(flash, victim, Cause::Gc, copied)?;
+            self.blocks.end_paced(plane);
+            self.level_wear(flash, plane)?;
+        }
+        self.pages_taken(&flash.nand, plane);
+        Ok(())
+    }
+}
