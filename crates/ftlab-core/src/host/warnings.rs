@@ -5,6 +5,7 @@
 
 use crate::config::{AgedWhen, DeviceConfig, PreconditionPattern};
 use crate::ftl::kinds::FtlKind;
+use crate::ftl::page::GcCounts;
 use crate::ftl::page::capacity::reserved_blocks;
 use crate::host::request::{Remark, Request};
 use crate::host::run_metrics::Arrivals;
@@ -38,11 +39,12 @@ pub const WARNINGS: &[Kind] = &[
                that of the whole. Or the host overwrote too little of the drive to know.",
         why: "A difference counts from 2 % on, which shows in two digits, if it is six standard errors of the noise between \
               neighbours. Where a difference of 10 % between the halves of a run could not be told from that noise, nothing is \
-              known. A drive that was not aged to a steady state must be overwritten twice, as SNIA's test specification \
-              has it (workload-independent preconditioning). One that was aged with other writes than its workload's counts as \
-              steady if it goes on as it was aged, within 5 %, over its whole capacity. Over a third, collection still lives on \
-              what was written before. One that its own workload has aged counts as steady if its write amplification is as it was \
-              aged, within 5 %, or if the host has overwritten its whole capacity and nothing changed. What changes within the run is then the workload's own course, such as a sweep over the drive.",
+              known. A drive that was not aged to a steady state must be overwritten twice, as SNIA's test specification has it \
+              (workload-independent preconditioning). One that was aged with other writes than its workload's counts as steady if it \
+              goes on as it was aged, within 5 %, over its whole capacity. Over a third, collection still lives on what was written \
+              before. One that its own workload has aged counts as steady if its write amplification is as it was aged, within 5 %, \
+              or if each plane was collected once on average, and nothing changed. What changes within the run is then the \
+              workload's own course, such as a sweep over the drive.",
         rule: Some(not_steady),
     },
     Kind {
@@ -295,8 +297,10 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
     let mut sums = vec![(0, 0)];
     sums.extend(evidence.course.iter().map(|(_, totals)| (totals.write_units, totals.programmed_units)));
     let moved = drift(&sums);
-    let began_steady = evidence.began_steady()
-        && (overwritten >= LEAST_OVERWRITTEN || !evidence.is_aged_by_workload());
+    // Until planes have been collected, write amplification is anything.
+    let collections = evidence.summary.parts.get::<GcCounts>().map_or(u64::MAX, |gc| gc.collections);
+    let tells = collections >= evidence.config.geometry.all_planes() || !evidence.is_aged_by_workload();
+    let began_steady = evidence.began_steady() && tells;
     let enough = (overwritten >= ENOUGH_OVERWRITTEN && moved.is_ok()) || began_steady;
     let mut found = vec![("write_amplification", whole), ("drive_overwritten", overwritten)];
     let written = format!("the host overwrote {} of the drive", percent(overwritten));

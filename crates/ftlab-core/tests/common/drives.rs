@@ -43,7 +43,10 @@ fn drives_with(layers: Vec<&'static str>) -> impl Strategy<Value = Value> {
         proptest::sample::select(vec!["static", "dynamic"]),
         proptest::sample::select(vec!["ordered", "most_free"]),
         proptest::sample::select(vec!["separate", "shared"]),
-        (proptest::sample::select(vec!["on_write", "on_access"]), proptest::sample::select(vec!["block", "even"])),
+        (
+            proptest::sample::select(vec!["on_write", "on_access"]),
+            proptest::sample::select(vec!["block", "even"]),
+        ),
         proptest::sample::select(vec!["fifo", "next_fit"]),
         proptest::sample::select(vec!["none", "dynamic", "static"]),
         (1..3_u32, any::<bool>(), 1..3_u32, 0..3_u32, kinds),

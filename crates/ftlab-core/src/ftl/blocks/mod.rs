@@ -192,7 +192,8 @@ impl<V: VictimPolicy> Blocks<V> {
     /// The blocks of erased flash, with an open one for each of `roles` in each plane.
     pub fn new(geometry: &Geometry, config: &FtlConfig, roles: &[Role], victims: V) -> Self {
         let open = vec![None; roles.len()];
-        let plane = || Plane { free: FreeBlocks::new(geometry, config), open: open.clone(), erases: 0, paced: None };
+        let plane =
+            || Plane { free: FreeBlocks::new(geometry, config), open: open.clone(), erases: 0, paced: None };
         Self {
             low_free_blocks: config.gc_low_free_blocks,
             high_free_blocks: config.gc_high(),
