@@ -389,6 +389,20 @@ impl<P: FlashPort> Flash<P> {
         std::mem::replace(&mut pairs.writer, Writer::Internal(pairs.internal))
     }
 
+    /// The number of a piece of internal work that is done in steps; see [`resume_internal`](Self::resume_internal).
+    pub(crate) fn new_internal(&mut self) -> u32 {
+        let Some(pairs) = &mut self.pairs else { return 0 };
+        pairs.internal = pairs.internal.wrapping_add(1);
+        pairs.internal
+    }
+
+    /// A step of internal work `number`: what all its steps have copied stands elsewhere until the last has ended.
+    /// [`end_internal`](Self::end_internal) goes on with what was being written.
+    pub(crate) fn resume_internal(&mut self, number: u32) -> Writer {
+        let Some(pairs) = &mut self.pairs else { return Writer::Unknown };
+        std::mem::replace(&mut pairs.writer, Writer::Internal(number))
+    }
+
     /// A merge copies a page, or closes what it has written: what it has copied since the last erase stands elsewhere until the
     /// next. [`end_internal`](Self::end_internal) goes on with what was being written.
     #[inline]

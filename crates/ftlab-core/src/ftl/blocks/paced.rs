@@ -13,6 +13,8 @@ use crate::tape::taped;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Paced {
     block: BlockId,
+    /// Its number among internal works: its copies stand in it as well until it is erased.
+    work: u32,
     /// Pages that its live units filled when it was chosen.
     copies: u32,
     /// Pages written in the plane since.
@@ -21,7 +23,7 @@ pub(super) struct Paced {
     copied: u32,
 }
 
-taped! { Paced { block, copies, written, copied } else {} }
+taped! { Paced { block, work, copies, written, copied } else {} }
 
 /// What one write waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,9 +67,16 @@ impl<V: VictimPolicy> Blocks<V> {
         paced.is_some_and(|paced| paced.block == block)
     }
 
-    /// The victim of `plane` under way.
-    pub(crate) fn paced(&self, plane: PlaneId) -> Option<BlockId> {
-        self.planes[plane.index()].paced.map(|paced| paced.block)
+    /// The victim of `plane` under way, and the number of the work.
+    pub(crate) fn paced(&self, plane: PlaneId) -> Option<(BlockId, u32)> {
+        self.planes[plane.index()].paced.map(|paced| (paced.block, paced.work))
+    }
+
+    /// Number the work on the victim of `plane` that was just begun.
+    pub(crate) fn number_paced(&mut self, plane: PlaneId, work: u32) {
+        if let Some(paced) = &mut self.planes[plane.index()].paced {
+            paced.work = work;
+        }
     }
 
     /// A page is written in `plane` next: what it waits for.
@@ -102,7 +111,7 @@ impl<V: VictimPolicy> Blocks<V> {
             return false;
         }
         let copies = valid.div_ceil(self.geometry.slots_per_page);
-        self.planes[plane.index()].paced = Some(Paced { block: victim, copies, written: 0, copied: 0 });
+        self.planes[plane.index()].paced = Some(Paced { block: victim, copies, ..Paced::default() });
         true
     }
 

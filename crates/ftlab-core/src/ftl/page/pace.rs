@@ -7,7 +7,7 @@ use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::Placement;
-use crate::geometry::{BlockId, PlaneId};
+use crate::geometry::PlaneId;
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
     /// A page is written in `plane` next: copy its share of the victim under way, and begin one where that is due.
@@ -23,8 +23,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         if step.begins {
             self.counters.gc.collections += 1;
             self.placement.collected(step.victim);
+            self.blocks.number_paced(plane, flash.new_internal());
         }
-        self.copy_first(flash, plane, step.victim, step.pages)?;
+        self.copy_first(flash, plane, step.pages)?;
         // Copies may have opened the block that was one too many.
         let die = self.geometry.die_of(plane);
         if self.blocks.is_low(die) {
@@ -34,27 +35,28 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     }
 
     /// Empty the victim of `plane` under way, if there is one. Says whether there was.
+    #[cold]
+    #[inline(never)]
     pub(super) fn finish_ahead<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
     ) -> FlashResult<bool> {
-        let Some(victim) = self.blocks.paced(plane) else { return Ok(false) };
-        self.copy_first(flash, plane, victim, self.geometry.data_pages_per_block)?;
-        Ok(true)
+        self.copy_first(flash, plane, self.geometry.data_pages_per_block)
     }
 
-    /// Copy the first live units of the victim under way, as many as fill `pages` pages, and erase it when none is left.
+    /// Copy the first live units of the victim under way, as many as fill `pages` pages, and erase it when none is left. Says
+    /// whether there is a victim.
     ///
     /// A lane is first in, first out: the erase comes after the copies of all steps.
     fn copy_first<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,
-        victim: BlockId,
         pages: u32,
-    ) -> FlashResult<()> {
-        let writer = flash.begin_internal();
+    ) -> FlashResult<bool> {
+        let Some((victim, work)) = self.blocks.paced(plane) else { return Ok(false) };
+        let writer = flash.resume_internal(work);
         let mut survivors = std::mem::take(&mut self.survivors);
         survivors.clear();
         let most = (pages * self.geometry.slots_per_page) as usize;
@@ -73,6 +75,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             self.level_wear(flash, plane)?;
         }
         self.pages_taken(&flash.nand, plane);
-        Ok(())
+        Ok(true)
     }
 }
