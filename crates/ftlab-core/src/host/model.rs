@@ -116,8 +116,8 @@ impl Slot {
     }
 }
 
-/// Of a request whose parts are wanted: when it was handed to the drive, and, of those that do not leave at once, when the drive
-/// had done it and what of the time between is what.
+/// Of a request whose parts are wanted: when it was handed to the drive. Of those that do not leave at once, also when the drive
+/// had done it, and what of the time between is what.
 #[derive(Debug, Clone, Default)]
 struct InDrive {
     begun: Time,
