@@ -133,6 +133,16 @@ fn spreading_copies_costs_no_more_than_the_blocks_that_it_keeps() {
 }
 
 #[test]
+fn planes_that_are_compared_all_gain() {
+    let with = |pace: &str| {
+        let ftl = json!({ "gc_pace": pace, "gc_open_block": "shared", "plane_choice": "most_free" });
+        amplification(&drive(64, json!({ "geometry": { "planes": 2 }, "ftl": ftl })))
+    };
+    let (even, block) = (with("even"), with("block"));
+    assert!(even < block * 1.1, "{even} and {block}");
+}
+
+#[test]
 fn what_cannot_be_done_in_the_middle_of_a_victim_is_refused() {
     let refused = |changes: Value| {
         let base = merged(

@@ -43,9 +43,11 @@ struct Die {
     ahead: u64,
     /// The plane (within the die) whose turn to be collected it is.
     next_collected: u32,
+    /// The same for victims that are begun ahead of need, where planes are compared.
+    next_ahead: u32,
 }
 
-taped! { Die { low, ahead, next_collected } else {} }
+taped! { Die { low, ahead, next_collected, next_ahead } else {} }
 
 /// Where a page is appended: the next one of an open block.
 #[derive(Debug, Clone, Copy)]

@@ -67,6 +67,15 @@ impl<V: VictimPolicy> Blocks<V> {
         paced.is_some_and(|paced| paced.block == block)
     }
 
+    /// The plane of the die whose turn it is.
+    pub(crate) fn turn_ahead(&mut self, die: DieId) -> PlaneId {
+        let (first, count) = (self.geometry.first_plane(die).0, self.geometry.planes_per_die());
+        let next = &mut self.dies[die.index()].next_ahead;
+        let at = *next;
+        *next = if at + 1 == count { 0 } else { at + 1 };
+        PlaneId(first + at)
+    }
+
     /// The victim of `plane` under way, and the number of the work.
     pub(crate) fn paced(&self, plane: PlaneId) -> Option<(BlockId, u32)> {
         self.planes[plane.index()].paced.map(|paced| (paced.block, paced.work))

@@ -18,6 +18,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         plane: PlaneId,
     ) -> FlashResult<()> {
+        // Planes that are compared take turns: if only the one that is written gained, it would be written for ever.
+        let die = self.geometry.die_of(plane);
+        let plane = if self.standing.compares_planes { self.blocks.turn_ahead(die) } else { plane };
         let Some(step) = self.blocks.next_step(&flash.nand, plane) else { return Ok(()) };
         flash.check_interrupt()?;
         if step.begins {
@@ -27,7 +30,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         self.copy_first(flash, plane, step.pages)?;
         // Copies may have opened the block that was one too many.
-        let die = self.geometry.die_of(plane);
         if self.blocks.is_low(die) {
             self.collect(flash, die)?;
         }
