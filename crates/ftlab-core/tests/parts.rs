@@ -241,15 +241,12 @@ proptest! {
         prop_assert_eq!(&same, &log.requests);
         prop_assert_eq!(explained.requests.len(), explained.parts.len());
         for (record, parts) in explained.requests.iter().zip(&explained.parts) {
-            // Of what another request waited for before this one came, it may have a share.
-            let together = explained.requests.iter().filter(|other| other.end >= record.start && other.start <= record.end);
-            let since = together.map(|other| other.start).min().unwrap_or(record.start);
             prop_assert_eq!(parts.sum(), record.end.since(record.arrival).0, "{:?}: {:?}", record, parts);
             for cause in Cause::ALL {
                 let part = Part::ALL.into_iter().find(|part| part.name().strip_prefix("wait_") == Some(cause.name()));
                 let blamed = part.is_some_and(|part| parts.get(part) > 0);
                 let at_work = explained.commands.iter().any(|command| {
-                    command.cause == cause && command.start <= record.end && command.end >= since
+                    command.cause == cause && command.start <= record.end && command.end >= record.start
                 });
                 prop_assert!(!blamed || at_work, "{:?}: {:?}", record, parts);
             }

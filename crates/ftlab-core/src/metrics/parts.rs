@@ -1,6 +1,6 @@
 //! What the time of a request consists of.
 
-use crate::cause::{Cause, Command};
+use crate::cause::{CAUSES, Cause, Command};
 
 macro_rules! parts {
     ($($(#[doc = $doc:literal])+ $part:ident $name:ident,)+) => {
@@ -77,8 +77,8 @@ parts! {
 }
 
 impl Part {
-    /// Those of causes that the drive has for itself.
-    pub(crate) const OF_CAUSES: [Part; 8] = [
+    /// Those of causes that the drive has for itself: of all causes but the host, in their order.
+    pub(crate) const OF_CAUSES: [Part; CAUSES - 1] = [
         Part::CacheFlush,
         Part::Gc,
         Part::Merge,
@@ -88,6 +88,12 @@ impl Part {
         Part::WearLevel,
         Part::Recovery,
     ];
+
+    /// The cause that it is of, if it is of one beside the host.
+    pub(crate) fn cause(self) -> Option<Cause> {
+        let at = Self::OF_CAUSES.iter().position(|part| *part == self)?;
+        Some(Cause::ALL[at + 1])
+    }
 }
 
 /// What commands and memory do that a request waits for: what of it is the request's own has a part of its own.
@@ -205,5 +211,19 @@ impl Parts {
     #[inline(always)]
     pub(crate) fn add(&mut self, part: Part, ps: u64) {
         self.0[part as usize] += ps;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_causes_have_their_names() {
+        for part in Part::OF_CAUSES {
+            let cause = part.cause().unwrap().name();
+            assert_eq!(part.name(), format!("wait_{cause}"));
+        }
+        assert_eq!(Part::BehindRead.cause(), None);
     }
 }

@@ -110,7 +110,7 @@ impl EventPort {
         let started = self.lanes[lane as usize].started;
         let Some(explain) = &mut self.explain else { return };
         if submission.is_background() {
-            return explain.collects(submission, lane, end.since(started));
+            return explain.collects(submission, lane, end.since(started), end);
         }
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let ran = Ran { started, end, array, transfer: bus_in + bus_out };

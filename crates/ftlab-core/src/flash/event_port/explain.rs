@@ -35,6 +35,14 @@ const WAITS: [Part; CAUSES] = {
     waits
 };
 
+/// By cause, when its last command ended.
+type LastOf = [Time; CAUSES];
+
+/// Whether what a part stands for may have been at work after `since`: who came later did not wait for it.
+fn may_be(part: Part, last_of: &LastOf, since: Time) -> bool {
+    part.cause().is_none_or(|cause| last_of[cause as usize] >= since)
+}
+
 /// What a lane is doing.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UnderWay {
@@ -152,8 +160,9 @@ pub(super) struct Explanations {
     /// Bodies of nodes that have ended, which stay as they are until the next submission. The one that was used last is used
     /// first, so that few lines of memory are touched.
     free: Vec<u32>,
-    /// A bit for each cause that any command had so far: few have one.
+    /// A bit for each cause that any command had so far: few have one. And when the last one ended.
     causes: u32,
+    last_of: LastOf,
     lanes: Vec<Lane>,
     /// What each watcher has heard of last.
     told: Vec<Step>,
@@ -186,6 +195,7 @@ impl Explanations {
             bodies: Vec::new(),
             free: Vec::new(),
             causes: 0,
+            last_of: [Time::ZERO; CAUSES],
             lanes: vec![lane; lanes],
             told: Vec::new(),
             ending: Step::NOTHING,
@@ -325,7 +335,10 @@ impl Explanations {
         for waits in [on_lane, depended.as_waits(last.work, 0)] {
             let total = waits.sum();
             let span = left.min(total);
-            for part in Part::ALL.into_iter().filter(|part| waits.get(*part) > 0) {
+            if span == 0 {
+                continue;
+            }
+            for part in Part::ALL.into_iter().filter(|part| may_be(*part, &self.last_of, began)) {
                 let ps = share(waits.get(part), span, total);
                 parts.add(part, ps);
                 left -= ps;
@@ -414,8 +427,9 @@ impl Explanations {
 
     /// A command of a collection ends, or several in a row.
     #[inline]
-    pub(super) fn collects(&mut self, submission: Submission, lane: u32, span: Time) {
+    pub(super) fn collects(&mut self, submission: Submission, lane: u32, span: Time, end: Time) {
         self.causes |= 1 << submission.cause_index();
+        self.last_of[submission.cause_index()] = end;
         self.lanes[lane as usize].busy[submission.cause_index()] += span.0;
     }
 
@@ -434,10 +448,11 @@ impl Explanations {
         let is_own = lane.request == step.request;
         let left = (ran.started - body.queued).since(body.ready).0;
         if left > 0 {
-            body.waited(lane, is_own, self.causes, left, parts);
+            body.waited(lane, is_own, (self.causes, &self.last_of), left, parts);
         }
         let span = ran.end.since(ran.started);
         self.causes |= 1 << cause;
+        self.last_of[cause] = ran.end;
         lane.busy[cause] += span.0;
         (self.latest_body, self.latest_run) = (step.body, span);
         if !matches!(step.work, Work::Read | Work::Program) {
@@ -504,7 +519,14 @@ impl Explanations {
 impl Body {
     /// Add to `parts` the `left` until the command began on its lane, as it was ready.
     #[inline]
-    fn waited(&self, lane: &Lane, is_own: bool, known: u32, mut left: u64, parts: &mut Parts) {
+    fn waited(
+        &self,
+        lane: &Lane,
+        is_own: bool,
+        (known, last_of): (u32, &LastOf),
+        mut left: u64,
+        parts: &mut Parts,
+    ) {
         if self.had_to_wait {
             for cause in causes(known & !HOST) {
                 let before = if self.known >> cause & 1 == 0 { 0 } else { self.busy[cause] };
@@ -529,7 +551,7 @@ impl Body {
             left = left - host - bus_wait;
         }
         if left > 0 && lane.has_held_up {
-            left = self.held_up(lane, left, parts);
+            left = self.held_up(lane, last_of, left, parts);
         }
         parts.add(Part::Order, left);
     }
@@ -537,12 +559,12 @@ impl Body {
     /// Add to `parts` what others waited for that held the command up for `left`. Returns what of it is nothing in particular.
     #[cold]
     #[inline(never)]
-    fn held_up(&self, lane: &Lane, left: u64, parts: &mut Parts) -> u64 {
+    fn held_up(&self, lane: &Lane, last_of: &LastOf, left: u64, parts: &mut Parts) -> u64 {
         let before = if self.knows_held_up { self.held_up } else { Parts::NONE };
         // When it was ready, somebody may have been waiting already: then this is more than its own wait.
         let total = left.max(lane.held_up.sum() - before.sum());
         let mut rest = left;
-        for part in Part::OF_CAUSES {
+        for part in Part::OF_CAUSES.into_iter().filter(|part| may_be(*part, last_of, self.ready)) {
             let ps = share(lane.held_up.get(part) - before.get(part), left, total).min(rest);
             parts.add(part, ps);
             rest -= ps;
