@@ -414,3 +414,16 @@ fn a_short_run_of_an_aged_drive_is_not_steady() {
     assert!(warning.text.contains("when ageing ended"), "{warning:#?}");
     assert!(!warning.advice.contains("precondition"), "{warning:#?}");
 }
+
+/// A busy die is not helped by the striping that the drive has already.
+#[test]
+fn advice_on_a_busy_die_fits_the_drive() {
+    let reads: Vec<Request> = (0..3000).map(|_| request(0.0, Op::Read, 0, 8)).collect();
+    for (striping, helps) in [("static", true), ("dynamic", false)] {
+        let config = drive(json!({ "ftl": { "striping": striping }, "precondition": { "kind": "fill" } }));
+        let summary = run(&config, &reads).0.summary;
+        let warning = summary.warnings.iter().find(|warning| warning.code == "uneven_dies").unwrap();
+        assert_eq!(warning.advice.contains("ftl.striping"), helps, "{warning:?}");
+        assert!(warning.advice.contains("reads"), "{warning:?}");
+    }
+}
