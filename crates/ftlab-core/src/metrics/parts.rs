@@ -128,19 +128,9 @@ impl Work {
     pub(crate) const fn behind(self) -> Part {
         match self {
             Work::Read => Part::BehindRead,
-            Work::Program => Part::BehindProgram,
+            Work::Program | Work::For(Cause::Host) => Part::BehindProgram,
             Work::Buffer => Part::BufferWait,
-            Work::For(cause) => match cause {
-                Cause::Host => Part::BehindProgram,
-                Cause::CacheFlush => Part::CacheFlush,
-                Cause::Gc => Part::Gc,
-                Cause::Merge => Part::Merge,
-                Cause::Map => Part::Map,
-                Cause::Metadata => Part::Metadata,
-                Cause::LsbBackup => Part::LsbBackup,
-                Cause::WearLevel => Part::WearLevel,
-                Cause::Recovery => Part::Recovery,
-            },
+            Work::For(cause) => Part::OF_CAUSES[cause as usize - 1],
         }
     }
 }

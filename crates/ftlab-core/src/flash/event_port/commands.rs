@@ -103,18 +103,19 @@ impl EventPort {
         }
     }
 
-    /// A command ends, or several in a row.
+    /// A command ends, or several in a row. They are accounted for after this.
     #[cold]
     pub(super) fn explain_work(&mut self, lane: u32, node: u32, end: Time) {
         let submission = self.nodes[node as usize].submission;
         let started = self.lanes[lane as usize].started;
         let Some(explain) = &mut self.explain else { return };
+        explain.ended(submission.cause_index(), end);
         if submission.is_background() {
-            return explain.collects(submission, lane, end.since(started), end);
+            return;
         }
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let ran = Ran { started, end, array, transfer: bus_in + bus_out };
-        explain.worked(node, submission.cause_index(), lane, &ran);
+        explain.worked(node, lane, &self.ledger.busy_ps[lane as usize], &ran);
     }
 
     /// A node ends, and who waits for it hears of that next.
@@ -145,6 +146,6 @@ impl EventPort {
             Phase::BusIn => UnderWay::Bus(started),
             Phase::Array | Phase::BusOut => UnderWay::Work(self.nodes[current as usize].submission, started),
         };
-        explain.has_to_wait(node, lane, under_way, self.now);
+        explain.has_to_wait(node, lane, &self.ledger.busy_ps[lane as usize], under_way, self.now);
     }
 }

@@ -24,16 +24,8 @@ const LANE: u32 = 1 << 31;
 /// The bit of the host among those of causes.
 const HOST: u32 = 1 << Cause::Host as u32;
 
-/// What it is to wait for each cause but the host.
-const WAITS: [Part; CAUSES] = {
-    let mut waits = [Part::BehindProgram; CAUSES];
-    let mut at = 0;
-    while at < CAUSES {
-        waits[at] = Work::For(Cause::ALL[at]).behind();
-        at += 1;
-    }
-    waits
-};
+/// What a lane has done, in picoseconds, by cause.
+type Busy = [u64; CAUSES];
 
 /// By cause, when its last command ended.
 type LastOf = [Time; CAUSES];
@@ -96,11 +88,9 @@ impl Own {
     }
 }
 
-/// What a lane has done.
+/// What a lane has done beside [`Busy`].
 #[derive(Debug, Clone, Copy)]
 struct Lane {
-    /// In picoseconds, by cause.
-    busy: [u64; CAUSES],
     /// Of the time for the host.
     read: u64,
     /// A command waited for the bus, and the die with it.
@@ -144,7 +134,7 @@ struct Body {
     known: u32,
     read: u64,
     bus_wait: u64,
-    busy: [u64; CAUSES],
+    busy: Busy,
     parts: Parts,
     held_up: Parts,
 }
@@ -180,7 +170,6 @@ pub(super) struct Explanations {
 impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
         let lane = Lane {
-            busy: [0; CAUSES],
             read: 0,
             bus_wait: 0,
             filled: Time::ZERO,
@@ -365,7 +354,7 @@ impl Explanations {
         }
         lane.has_held_up = true;
         if submission.is_background() {
-            return lane.held_up.add(WAITS[submission.cause_index()], left);
+            return lane.held_up.add(Part::OF_CAUSES[submission.cause_index() - 1], left);
         }
         let body = &self.bodies[self.steps[node as usize].body as usize];
         let waited = body.ready.since(body.began).0;
@@ -383,7 +372,7 @@ impl Explanations {
 
     /// Nothing but its lane holds a command back from now on, and the lane has other things to do first.
     #[inline]
-    pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, under_way: UnderWay, now: Time) {
+    pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, busy: &Busy, under_way: UnderWay, now: Time) {
         let body = &mut self.bodies[self.steps[node as usize].body as usize];
         let lane = &self.lanes[lane as usize];
         (body.read, body.bus_wait) = (lane.read, lane.bus_wait);
@@ -401,9 +390,9 @@ impl Explanations {
         if lane.has_held_up {
             body.held_up = lane.held_up;
         }
-        body.busy[Cause::Host as usize] = lane.busy[Cause::Host as usize];
+        body.busy[Cause::Host as usize] = busy[Cause::Host as usize];
         for cause in causes(self.causes & !HOST) {
-            body.busy[cause] = lane.busy[cause];
+            body.busy[cause] = busy[cause];
         }
         if let Some((submission, since)) = working {
             let work = now.0.wrapping_sub(since.0);
@@ -425,17 +414,16 @@ impl Explanations {
         }
     }
 
-    /// A command of a collection ends, or several in a row.
+    /// A command ends, or several of a collection in a row.
     #[inline]
-    pub(super) fn collects(&mut self, submission: Submission, lane: u32, span: Time, end: Time) {
-        self.causes |= 1 << submission.cause_index();
-        self.last_of[submission.cause_index()] = end;
-        self.lanes[lane as usize].busy[submission.cause_index()] += span.0;
+    pub(super) fn ended(&mut self, cause: usize, end: Time) {
+        self.causes |= 1 << cause;
+        self.last_of[cause] = end;
     }
 
-    /// A command ends.
+    /// A command ends that is no collection's. Its lane had done `busy` when it began.
     #[inline]
-    pub(super) fn worked(&mut self, node: u32, cause: usize, lane: u32, ran: &Ran) {
+    pub(super) fn worked(&mut self, node: u32, lane: u32, busy: &Busy, ran: &Ran) {
         let step = self.steps[node as usize];
         let body = &self.bodies[step.body as usize];
         let lane = &mut self.lanes[lane as usize];
@@ -448,12 +436,9 @@ impl Explanations {
         let is_own = lane.request == step.request;
         let left = (ran.started - body.queued).since(body.ready).0;
         if left > 0 {
-            body.waited(lane, is_own, (self.causes, &self.last_of), left, parts);
+            body.waited((lane, busy), is_own, (self.causes, &self.last_of), left, parts);
         }
         let span = ran.end.since(ran.started);
-        self.causes |= 1 << cause;
-        self.last_of[cause] = ran.end;
-        lane.busy[cause] += span.0;
         (self.latest_body, self.latest_run) = (step.body, span);
         if !matches!(step.work, Work::Read | Work::Program) {
             return parts.add(step.work.own(), (span + body.queued).0);
@@ -521,7 +506,7 @@ impl Body {
     #[inline]
     fn waited(
         &self,
-        lane: &Lane,
+        (lane, busy): (&Lane, &Busy),
         is_own: bool,
         (known, last_of): (u32, &LastOf),
         mut left: u64,
@@ -530,11 +515,11 @@ impl Body {
         if self.had_to_wait {
             for cause in causes(known & !HOST) {
                 let before = if self.known >> cause & 1 == 0 { 0 } else { self.busy[cause] };
-                let waited = lane.busy[cause].wrapping_sub(before);
-                parts.add(WAITS[cause], waited);
+                let waited = busy[cause].wrapping_sub(before);
+                parts.add(Part::OF_CAUSES[cause - 1], waited);
                 left = left.wrapping_sub(waited);
             }
-            let host = lane.busy[Cause::Host as usize].wrapping_sub(self.busy[Cause::Host as usize]);
+            let host = busy[Cause::Host as usize].wrapping_sub(self.busy[Cause::Host as usize]);
             let bus_wait = lane.bus_wait - self.queued.0 - self.bus_wait;
             let read = lane.read.wrapping_sub(self.read);
             let program = host - read;
