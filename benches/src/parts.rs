@@ -3,6 +3,7 @@
 use ftlab_core::device::{RunControl, simulate};
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::{Observer, RequestRecord};
+use ftlab_trace::logs::RequestLog;
 use ftlab_validation::settings;
 
 use super::{Clock, Scale, hash, in_turn, timed};
@@ -35,6 +36,7 @@ impl Observer for Listener {
 
 /// Mixed requests at depth 32, on one die and on 32 dies, event by event.
 pub(super) fn parts(scale: &Scale) {
+    let folder = tempfile::tempdir().unwrap();
     for (name, channels, ways) in [("one die", 1, 1), ("8 x 4 dies", 8, 4)] {
         let device = settings(&[
             ("geometry.channels", &channels),
@@ -60,6 +62,20 @@ pub(super) fn parts(scale: &Scale) {
             without * 1e9 / (scale.requests / 4) as f64,
             scale.rounds,
             hash(&plain),
+        );
+        let log = || {
+            timed("ideal-page", &device, "uniform", &workload, Clock::Events, |device, source, options| {
+                let mut log = RequestLog::create(&folder.path().join("requests.parquet")).unwrap();
+                let outcome = simulate(device, source, options, &RunControl::default(), &mut log);
+                log.finish().unwrap();
+                outcome
+            })
+        };
+        let ((explained, _), (logged, outcome), ratio) = in_turn(scale, || run(true), log);
+        println!(
+            "(k) requests written with their parts, {name}: {:.1} ns a request more, {ratio:.3} of the time without the file, hash {:016x}",
+            (logged - explained) * 1e9 / (scale.requests / 4) as f64,
+            hash(&outcome),
         );
     }
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use ftlab_core::host::request::SourceError;
 use ftlab_core::metrics::parts::Parts;
-use ftlab_core::metrics::series::{Column, Series};
+use ftlab_core::metrics::series::{self, Series};
 use ftlab_core::metrics::{CommandRecord, MemoryRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
 pub use crate::perfetto::EventLog;
-use crate::table::{Cell, ColumnType, TableWriter};
+use crate::table::{Cells, Column, TableWriter};
 
 pub(crate) fn failed(path: &str, expected: impl Into<String>) -> SourceError {
     SourceError { origin: path.to_owned(), expected: expected.into(), ..SourceError::default() }
@@ -31,6 +31,9 @@ pub(crate) fn unwritten(error: &io::Error) -> String {
     format!("cannot be written: {error}")
 }
 
+/// A request, and what its time consists of.
+type Row = (RequestRecord, Parts);
+
 /// A row per completed request, as Parquet: `index, arrival_ns, start_ns, end_ns, latency_ns, op, lba, sectors, stream,
 /// fua`, and a column in nanoseconds for each part of the latency, such as `service_read_ns` and `wait_gc_ns`.
 ///
@@ -38,7 +41,7 @@ pub(crate) fn unwritten(error: &io::Error) -> String {
 /// thousandths, and sum to it to the picosecond. Rows are in order of completion. The table can be read back as a trace.
 pub struct RequestLog {
     path: String,
-    table: TableWriter<BufWriter<File>>,
+    table: TableWriter<Row, BufWriter<File>>,
     /// Of the request that completes next.
     parts: Parts,
     error: Option<String>,
@@ -51,23 +54,27 @@ impl RequestLog {
     /// When that is not possible.
     pub fn create(path: &Path) -> Result<Self, SourceError> {
         let (path, file) = created(path)?;
-        let parts: Vec<String> =
-            Parts::default().latency().map(|(part, _)| format!("{}_ns", part.name())).collect();
-        let columns = [
-            ("index", ColumnType::U64),
-            ("arrival_ns", ColumnType::U64),
-            ("start_ns", ColumnType::U64),
-            ("end_ns", ColumnType::U64),
-            ("latency_ns", ColumnType::U64),
-            ("op", ColumnType::Name),
-            ("lba", ColumnType::U64),
-            ("sectors", ColumnType::U32),
-            ("stream", ColumnType::U16),
-            ("fua", ColumnType::Flag),
+        let time = |name, get: fn(&RequestRecord) -> Time| {
+            Cells::u64(name, move |(record, _): &Row| get(record).as_ns())
+        };
+        let mut columns = vec![
+            Cells::u64("index", |(record, _): &Row| record.index),
+            time("arrival_ns", |record| record.arrival),
+            time("start_ns", |record| record.start),
+            time("end_ns", |record| record.end),
+            time("latency_ns", |record| record.end.since(record.start)),
+            Cells::name("op", |(record, _): &Row| record.request.op.name()),
+            Cells::u64("lba", |(record, _): &Row| record.request.lba),
+            Cells::u32("sectors", |(record, _): &Row| record.request.sectors),
+            Cells::u16("stream", |(record, _): &Row| record.request.stream),
+            Cells::flag("fua", |(record, _): &Row| record.request.fua),
         ];
-        let parts = parts.iter().map(|name| (name.as_str(), ColumnType::F64));
-        let columns: Vec<_> = columns.into_iter().chain(parts).collect();
-        let table = TableWriter::new(file, &columns).map_err(|error| failed(&path, error))?;
+        columns.extend(Parts::default().latency().map(|(part, _)| {
+            Cells::f64(&format!("{}_ns", part.name()), move |(_, parts): &Row| {
+                parts.get(part) as f64 / 1000.0
+            })
+        }));
+        let table = TableWriter::new(file, columns).map_err(|error| failed(&path, error))?;
         Ok(Self { path, table, parts: Parts::default(), error: None })
     }
 
@@ -98,24 +105,9 @@ impl Observer for RequestLog {
     }
 
     fn on_request(&mut self, record: &RequestRecord) {
-        if self.error.is_some() {
-            return;
+        if self.error.is_none() {
+            self.error = self.table.push((*record, self.parts)).err();
         }
-        let number = |time: Time| Cell::Number(time.as_ns());
-        let parts = self.parts.latency().map(|(_, ps)| Cell::Float(ps as f64 / 1000.0));
-        let row = [
-            Cell::Number(record.index),
-            number(record.arrival),
-            number(record.start),
-            number(record.end),
-            number(record.end.since(record.start)),
-            Cell::Name(record.request.op.name()),
-            Cell::Number(record.request.lba),
-            Cell::Number(record.request.sectors.into()),
-            Cell::Number(record.request.stream.into()),
-            Cell::Flag(record.request.fua),
-        ];
-        self.error = self.table.push(row.into_iter().chain(parts)).err();
     }
 }
 
@@ -125,21 +117,22 @@ impl Observer for RequestLog {
 /// When the file cannot be written.
 pub fn write_series(path: &Path, series: &Series) -> Result<(), SourceError> {
     let (path, file) = created(path)?;
-    let columns = series.columns();
-    let kinds: Vec<(&str, ColumnType)> = columns
-        .iter()
-        .map(|(name, column)| {
-            (*name, if matches!(column, Column::Whole(_)) { ColumnType::U64 } else { ColumnType::F64 })
-        })
-        .collect();
-    let write = || -> Result<(), String> {
-        let mut table = TableWriter::new(file, &kinds)?;
-        for row in 0..series.simulated_ns.len() {
-            table.push(columns.iter().map(|(_, column)| match column {
-                Column::Whole(values) => Cell::Number(values[row]),
-                Column::Real(values) => Cell::Float(values[row]),
-            }))?;
+    let cells = |(name, column): (&str, series::Column<'_>)| -> Column<usize> {
+        match column {
+            series::Column::Whole(values) => {
+                let values = values.to_vec();
+                Cells::u64(name, move |row| values[*row])
+            }
+            series::Column::Real(values) => {
+                let values = values.to_vec();
+                Cells::f64(name, move |row| values[*row])
+            }
         }
+    };
+    let columns = series.columns().into_iter().map(cells).collect();
+    let write = || -> Result<(), String> {
+        let mut table = TableWriter::new(file, columns)?;
+        (0..series.simulated_ns.len()).try_for_each(|row| table.push(row))?;
         table.finish()?.flush().map_err(|error| unwritten(&error))
     };
     write().map_err(|error| failed(&path, error))

@@ -21,7 +21,7 @@ use crate::columns::{COLUMNS, Column, FLAG, Fields, UNITS, Units, columns_of, op
 use crate::failure::Failure;
 use crate::format::{Format, Sample};
 use crate::input::{BadRecords, Input, RandomAccess, Sink};
-use crate::table::{Cell, ColumnType, TableWriter};
+use crate::table::{Cells, TableWriter};
 use crate::text::{Extent, Hashes};
 use crate::writer::{Extras, TraceWriter};
 
@@ -686,8 +686,11 @@ impl<R: ChunkReader + 'static> RequestSource for Reader<R> {
     }
 }
 
+/// A request, and the hash of its contents where there is one.
+type Row = (Request, u128);
+
 struct ParquetWriter {
-    table: TableWriter<Box<dyn Sink>>,
+    table: TableWriter<Row, Box<dyn Sink>>,
     checksum: Checksum,
     keeps: Extras,
 }
@@ -695,15 +698,15 @@ struct ParquetWriter {
 impl ParquetWriter {
     fn new(sink: Box<dyn Sink>, keeps: Extras) -> Result<Self, String> {
         let mut columns = vec![
-            ("arrival_ns", ColumnType::U64),
-            ("op", ColumnType::Name),
-            ("lba", ColumnType::U64),
-            ("sectors", ColumnType::U32),
-            ("stream", ColumnType::U16),
+            Cells::u64("arrival_ns", |(request, _): &Row| request.arrival_ns),
+            Cells::name("op", |(request, _): &Row| request.op.name()),
+            Cells::u64("lba", |(request, _): &Row| request.lba),
+            Cells::u32("sectors", |(request, _): &Row| request.sectors),
+            Cells::u16("stream", |(request, _): &Row| request.stream),
         ];
-        columns.extend(keeps.fua.then_some(("fua", ColumnType::Flag)));
-        columns.extend(keeps.contents.then_some(("content_hash", ColumnType::Hash)));
-        let mut table = TableWriter::new(sink, &columns)?;
+        columns.extend(keeps.fua.then(|| Cells::flag("fua", |(request, _): &Row| request.fua)));
+        columns.extend(keeps.contents.then(|| Cells::hash("content_hash", |(_, content): &Row| *content)));
+        let mut table = TableWriter::new(sink, columns)?;
         table.note("ftlab.schema", "requests 1");
         table.note("ftlab.version", env!("CARGO_PKG_VERSION"));
         table.note("ftlab.sector_bytes", &SECTOR_BYTES.to_string());
@@ -724,17 +727,9 @@ impl TraceWriter for ParquetWriter {
         for (index, request) in requests.iter().enumerate() {
             // The sum is of what is read back.
             let fua = request.fua && self.keeps.fua && request.op == Op::Write;
-            self.checksum.add(&Request { fua, ..*request });
-            let row = [
-                Cell::Number(request.arrival_ns),
-                Cell::Name(request.op.name()),
-                Cell::Number(request.lba),
-                Cell::Number(request.sectors.into()),
-                Cell::Number(request.stream.into()),
-            ];
-            let fua = self.keeps.fua.then_some(Cell::Flag(fua));
-            let content = contents.get(index).map(|content| Cell::Hash(*content));
-            self.table.push(row.into_iter().chain(fua).chain(content))?;
+            let request = Request { fua, ..*request };
+            self.checksum.add(&request);
+            self.table.push((request, contents.get(index).copied().unwrap_or_default()))?;
         }
         Ok(())
     }
