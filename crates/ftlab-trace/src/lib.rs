@@ -17,6 +17,7 @@ mod input;
 pub mod keys;
 pub mod logs;
 mod merge;
+mod naming;
 mod numbering;
 mod open;
 mod perfetto;

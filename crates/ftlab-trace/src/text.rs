@@ -564,10 +564,15 @@ impl LineShape {
 
 /// The fields of a line of comma-separated values: a comma in quotes belongs to its field.
 pub(crate) fn fields_of(line: &str) -> impl Iterator<Item = &str> {
+    fields_between(line, ',')
+}
+
+/// The fields of a line between marks: one in quotes belongs to its field.
+pub(crate) fn fields_between(line: &str, mark: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     line.split(move |letter| {
         is_quoted ^= letter == '"';
-        letter == ',' && !is_quoted
+        letter == mark && !is_quoted
     })
 }
 

@@ -159,20 +159,100 @@ fn tables_that_begin_with_an_index_are_read() {
 fn tables_with_other_columns_are_told_how_to_be_read() {
     let text = "arrival_us,kind,offset_bytes,length\n5,0,4096,512\n7,1,8192,1024\n";
     assert_eq!(recognised("t.csv", text), Ok("csv"));
-    let error = read("csv", text).unwrap_err().to_string();
-    assert_eq!(advised(&error), "columns:arrival_us,-,offset_bytes,-", "{error}");
-    assert_eq!(advised(&recognised("t.txt", text).unwrap_err()), "columns:arrival_us,-,offset_bytes,-");
     let filled = "columns:arrival_us,op[read=0 write=1],offset_bytes,bytes";
+    let error = read("csv", text).unwrap_err().to_string();
+    assert_eq!(advised(&error), filled, "{error}");
+    assert!(error.contains("guessed: kind as op[read=0 write=1] (or op[write=0 read=1])"), "{error}");
+    assert!(error.contains("length as bytes (or sectors, pages_4k)"), "{error}");
+    assert_eq!(advised(&recognised("t.txt", text).unwrap_err()), filled);
     assert_eq!(read(filled, text).unwrap()[1].lba, 16);
+    // What is not there cannot be named.
     let blanks = recognised("t.txt", "when lba what\n5 64 x\n").unwrap_err();
-    assert_eq!(advised(&blanks), "columns:- lba -");
+    assert_eq!(advised(&blanks), "columns:arrival_us lba -");
+    assert!(
+        blanks.contains("not enough as it is: no column looks like an operation or a size in"),
+        "{blanks}"
+    );
+    let kibibytes = "time_us,lba,kib,op\n5,64,4,R\n6,72,4,W\n";
+    let error = read("csv", kibibytes).unwrap_err().to_string();
+    assert!(error.contains("no column looks like a size in bytes, sectors or pages of 4 KiB"), "{error}");
     // The values are at fault, and a format takes them.
     let values = "arrival_ns,op,lba,sectors\n5,0,64,8\n7,1,72,8\n";
     let error = read("csv", values).unwrap_err();
     assert_eq!((error.line, error.column, error.found.as_str()), (Some(2), Some(3), "0"));
     let advice = advised(&error.expected);
-    assert_eq!(advice, "columns:arrival_ns,op[read=R write=W],lba,sectors");
-    assert_eq!(read(&advice.replace("=R", "=0").replace("=W", "=1"), values).unwrap().len(), 2);
+    assert_eq!(advice, "columns:arrival_ns,op[read=0 write=1],lba,sectors");
+    assert_eq!(read(advice, values).unwrap().len(), 2);
+    // One of a kind is left out, as its line would be by hand.
+    let odd = "arrival_ns,op,lba,sectors\n5,read,64,8\n7,reed,72,8\n9,write,80,8\n";
+    let error = read("csv", odd).unwrap_err().expected;
+    assert_eq!(advised(&error), "columns:arrival_ns,op[read=read write=write skip=reed],lba,sectors");
+    assert!(error.contains("lines with reed in op left out"), "{error}");
+    assert_eq!(read(advised(&error), odd).unwrap().len(), 2);
+    // An example is said to be one.
+    let strange = recognised("t.txt", "Once upon a time there were 2 drives\n").unwrap_err();
+    assert!(strange.contains("those of an example"), "{strange}");
     // What is no text is not asked to have columns.
     assert_eq!(advised(&recognised("t", "\u{0}\u{1}\n").unwrap_err()), "");
+}
+
+/// Tables as people have them, of a write of 4 KiB at 1 MiB and of a read of 512 bytes at 2 MiB, 1.5 ms later.
+const TABLES: &[(&str, &str)] = &[
+    ("seconds by their fractions", "time,offset,size,rw\n0.0005,1048576,4096,W\n0.002,2097152,512,R\n"),
+    ("flags", "time_ms,offset,size,is_write\n0.5,1048576,4096,1\n2,2097152,512,0\n"),
+    ("flags of reads", "Time (us),Offset(B),Size(B),IsRead\n500,1048576,4096,False\n2000,2097152,512,True\n"),
+    ("an index", ",ts,op,lba,len\n0,500,W,2048,8\n1,2000,R,4096,1\n"),
+    ("an index without a name", "ts,op,lba,nsectors\n\"1\",500,\"W\",2048,8\n\"2\",2000,\"R\",4096,1\n"),
+    ("an index and tabs", "\ttimestamp_us\tlba\tsectors\trwbs\n0\t500\t2048\t8\tWS\n1\t2000\t4096\t1\tRA\n"),
+    (
+        "semicolons",
+        "Timestamp[ns];Op Type;Offset;Length\n500000;Write;1048576;4096\n2000000;Read;2097152;512\n",
+    ),
+    ("tabs", "time_us\taddress\tbytes\tcommand\n500\t1048576\t4096\twrite\n2000\t2097152\t512\tread\n"),
+    ("blanks", "seconds_time sector sectors type\n0.0005 2048 8 WRITE\n0.002 4096 1 READ\n"),
+    (
+        "many columns",
+        "id,host,IOType,StartTimeUs,latency_us,LBA,Blocks,a,b,c,d,e,f\n\
+         7,h,Write,500,80,2048,8,,,,,,\n9,h,Read,2000,70,4096,1,,,,,,\n",
+    ),
+    (
+        "commas in quotes",
+        "\"ts_ns\",\"process\",\"opcode\",\"offset_bytes\",\"size_bytes\"\n\
+         500000,\"a, b\",\"WR\",1048576,4096\n2000000,\"c\",\"RD\",2097152,512\n",
+    ),
+    ("a remark as header", "#time_us,rw,lba,size_bytes\n500,w,2048,4096\n2000,r,4096,512\n"),
+    ("no header", "500,W,1048576,4096\n2000,R,2097152,512\n"),
+    ("further fields", "ts_us,op,offset,size\n500,W,1048576,4096,x,y\n2000,R,2097152,512\n"),
+    (
+        "a mark of UTF-8",
+        "\u{feff}time_us,operation,addr,len\n500,WRITE,1048576,4096\n2000,READ,2097152,512\n",
+    ),
+    ("other names of csv beside", "arrival_us,op,lba,sectors,time_s\n500,0x1,2048,8,0\n2000,0x0,4096,1,0\n"),
+];
+
+/// The format that a failure names reads the very file that failed.
+#[test]
+fn the_advised_format_reads_the_file() {
+    use ftlab_core::host::request::Op;
+    let request =
+        |arrival_ns, op, lba, sectors| Request { arrival_ns, lba, sectors, op, stream: 0, fua: false };
+    let expected = [request(500_000, Op::Write, 2048, 8), request(2_000_000, Op::Read, 4096, 1)];
+    for (case, text) in TABLES {
+        for name in ["t.csv", "t.txt"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let failure = |options: &OpenOptions| -> Result<Vec<Request>, SourceError> {
+                let mut source = open(&path, options)?.reader()?;
+                let mut requests = Vec::new();
+                while source.fill(&mut requests, 100)? > 0 {}
+                Ok(requests)
+            };
+            let error = failure(&OpenOptions::default()).expect_err(case).to_string();
+            let format = Some(advised(&error).to_owned());
+            let options = OpenOptions { format, ..OpenOptions::default() };
+            let read = failure(&options).unwrap_or_else(|problem| panic!("{case}: {error}: {problem}"));
+            assert_eq!(read, expected, "{case}: {error}");
+        }
+    }
 }

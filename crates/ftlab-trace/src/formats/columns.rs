@@ -7,6 +7,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 use crate::columns::{Column, FLAG, Fields, Units, complete, flag, op_of_name};
 use crate::format::{Argument, Format};
 use crate::input::Input;
+use crate::naming::naming;
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, Hashes, LineParser, TextReader};
 
@@ -17,7 +18,8 @@ pub(crate) static FORMAT: Format = Format {
     columns: "arrival_ns | arrival_us | arrival_ms | arrival_s, op, lba | offset_bytes, sectors | bytes | pages_4k, stream or \
               volume, fua, content_hash, - for what does not count, =TEXT for a field that a line must have to be taken, ... at the end for \
               any further fields",
-    units: "named as in csv; fields are separated by what separates the names: commas, semicolons or blanks; \
+    units: "named as in csv; fields are separated by what separates the names: commas, semicolons or blanks; quotes around a \
+            text do not count; \
             op[read=A|B write=C trim=D flush=E skip=F] maps values to operations, * stands for all others, and without it \
             values are names or first letters; a volume is any text and becomes a stream, numbered in order of \
             appearance; times are kept as they are; lba and sectors of 512 bytes, bytes rounded out to them, pages_4k of \
@@ -53,31 +55,33 @@ fn read(input: Input) -> Result<Box<dyn RequestSource>, SourceError> {
     Err(failed(input.origin(), expected.into()))
 }
 
-/// The argument that names the columns of `lines`, as far as they have known names; `-` stands for the others.
-pub(crate) fn suggested(lines: &[u8]) -> String {
-    let first = lines.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    let first = String::from_utf8_lossy(first.unwrap_or_default());
-    let first = first.trim();
-    let mark = [',', ';'].into_iter().find(|mark| first.contains(*mark));
-    let names: Vec<&str> = match mark {
-        Some(mark) => first.split(mark).collect(),
-        None => first.split_ascii_whitespace().collect(),
+/// How to read the table that `lines` begin, to follow "as in"; `unread` is a value that is no operation.
+pub(crate) fn suggested(lines: &[u8], unread: Option<&[u8]>) -> String {
+    naming(lines, unread, |argument| tried(argument, lines)).said()
+}
+
+/// Why `argument` does not read `lines`, if so.
+fn tried(argument: &str, lines: &[u8]) -> Option<String> {
+    let layout = match LineFields::of(argument) {
+        Ok(layout) => layout,
+        Err(problem) => return Some(problem),
     };
-    let known = |name: &&str| {
-        let name = name.trim().trim_matches('"');
-        if Column::named(name) == Column::Ignored { "-" } else { name }.to_owned()
-    };
-    const MOST: usize = 40;
-    let columns: Vec<String> = names.iter().take(MOST).map(known).collect();
-    let further = if names.len() > MOST { " and so on" } else { "" };
-    if columns.iter().all(|column| column == "-") {
-        let separator = mark.map_or(" ".into(), String::from);
-        return format!(
-            "columns:{}",
-            ["arrival_us", "op[read=R write=W]", "offset_bytes", "bytes", "-"].join(&separator)
-        );
+    let mut source = TextReader::new(Input::from_bytes("", lines.to_vec()), Columns::new(layout));
+    let mut requests = Vec::new();
+    loop {
+        match source.fill(&mut requests, 1000) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            // Of lines that are all left out, or of a header alone.
+            Err(error) if error.line.is_none() || error.found.is_empty() => return None,
+            Err(SourceError { line, found, expected, .. }) => {
+                return Some(format!(
+                    "line {}: found \"{found}\", expected {expected}",
+                    line.unwrap_or_default()
+                ));
+            }
+        }
     }
-    format!("columns:{}{further}", columns.join(&mark.map_or(" ".into(), String::from)))
 }
 
 /// What becomes of the lines whose operation has a value: `None` leaves them out.
@@ -105,6 +109,8 @@ impl OpMap {
                 }
             };
             for value in values.split('|') {
+                let value =
+                    value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
                 if value == "*" {
                     if map.others.replace(outcome).is_some() {
                         return Err(format!("op[{text}]: * is given twice"));
@@ -153,19 +159,29 @@ impl Separator {
         }
     }
 
-    /// The field that begins here, without blanks behind it.
+    /// The field that begins here, without quotes around it and blanks behind it.
     #[inline(always)]
     fn field<'a>(self, line: &mut Cursor<'a>) -> &'a [u8] {
         match self {
             Separator::Blanks => line.token(),
             Separator::Mark(mark) => {
                 let rest = line.rest_of_line();
+                if let Some(text) = quoted(rest) {
+                    line.seek(line.position() + text.len() + 2);
+                    return text;
+                }
                 let length = memchr::memchr(mark, rest).unwrap_or(rest.len());
                 line.seek(line.position() + length);
                 rest[..length].trim_ascii_end()
             }
         }
     }
+}
+
+/// What stands between the quotes with which `text` begins.
+fn quoted(text: &[u8]) -> Option<&[u8]> {
+    let behind = text.strip_prefix(b"\"")?;
+    memchr::memchr(b'"', behind).map(|end| &behind[..end])
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use ftlab_core::host::request::Request;
 
+use super::SAMPLE_LINES;
 use super::columns::suggested;
 use crate::columns::{COLUMNS, Column, FLAG, Fields, UNITS, Units, columns_of, flag, op_of_name};
 use crate::format::{Format, Sample};
@@ -32,6 +33,9 @@ pub(crate) static FORMAT: Format = Format {
     write: Some(write),
 };
 
+/// Advice takes as long as many lines.
+const MOST_ADVISED: u32 = 1000;
+
 #[derive(Default)]
 struct Csv {
     columns: Vec<Column>,
@@ -41,21 +45,24 @@ struct Csv {
     /// Whether contents are kept, and that of the last request.
     keeps_contents: bool,
     content: Option<u128>,
+    /// The first lines of the file, for advice.
+    begin: Vec<u8>,
+    /// Lines for which there was advice.
+    advised: u32,
 }
 
 impl Csv {
-    /// What is wrong with an operation, and how its values are mapped.
+    /// What is wrong with the operation `word`, and how its values are mapped.
     #[cold]
-    fn unknown_op(&self, at: usize) -> Fault {
-        let name = |column: &Column| if *column == Column::Op { "op[read=R write=W]" } else { column.name() };
-        let named: Vec<&str> = self.columns.iter().map(name).collect();
-        Cursor::shape(
-            at,
-            format!(
-                "an operation: read, write, trim or flush; other values are mapped, as in --format 'columns:{}'",
-                named.join(",")
-            ),
-        )
+    fn unknown_op(&mut self, at: usize, word: &[u8]) -> Fault {
+        let expected = "an operation: read, write, trim or flush";
+        // A file that is only looked at has no use for advice, nor has one where as many lines may be bad.
+        if self.begin.is_empty() || self.advised >= MOST_ADVISED {
+            return Cursor::shape(at, expected);
+        }
+        self.advised += 1;
+        let named = suggested(&self.begin, Some(word));
+        Cursor::shape(at, format!("{expected}; other values are mapped, as in {named}"))
     }
 
     fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
@@ -63,11 +70,13 @@ impl Csv {
         let text = String::from_utf8_lossy(line.skip_to_line_end());
         let names = fields_of(&text).map(|name| name.trim().trim_matches('"'));
         self.columns = columns_of(names).map_err(|expected| {
-            let named = suggested(text.as_bytes());
-            let other = format!(
-                "{expected}; a file with other columns is read by naming them, as in --format '{named}'"
-            );
-            Cursor::header(at, other)
+            // A file that is only looked at has no use for it.
+            let begin = Some(&self.begin).filter(|begin| !begin.is_empty());
+            let named = begin.map(|begin| {
+                let named = suggested(begin, None);
+                format!("; a file with other columns is read by naming them, as in {named}")
+            });
+            Cursor::header(at, expected + &named.unwrap_or_default())
         })?;
         self.units = Some(Units::of(&self.columns));
         Ok(())
@@ -88,17 +97,18 @@ impl LineParser for Csv {
             line.skip_field()?;
             line.comma()?;
         }
-        for (index, column) in self.columns.iter().enumerate() {
+        for index in 0..self.columns.len() {
             if index > 0 {
                 line.comma()?;
             }
-            match *column {
+            match self.columns[index] {
                 Column::Arrival { scale } => fields.arrival_ns = line.decimal(scale, "an arrival time")?,
                 Column::Op => {
                     let at = line.position();
                     let word = line.word();
                     let quoted = word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\""));
-                    fields.op = op_of_name(quoted.unwrap_or(word)).ok_or_else(|| self.unknown_op(at))?;
+                    let word = quoted.unwrap_or(word);
+                    fields.op = op_of_name(word).ok_or_else(|| self.unknown_op(at, word))?;
                 }
                 Column::Lba | Column::OffsetBytes => {
                     extent.address_at = line.position();
@@ -121,6 +131,8 @@ impl LineParser for Csv {
     }
 
     fn look_ahead(&mut self, lines: &[u8]) {
+        let end = memchr::memchr_iter(b'\n', lines).take(SAMPLE_LINES).last().map_or(0, |at| at + 1);
+        self.begin = lines[..end].to_vec();
         // R has no name for the names of rows, where pandas has an empty one.
         let counts = |line: &&[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
         let mut all = lines.split(|byte| *byte == b'\n').filter(counts);

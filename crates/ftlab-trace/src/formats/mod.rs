@@ -139,10 +139,8 @@ fn unknown(sample: &Sample<'_>) -> String {
     } else {
         ""
     };
-    format!(
-        "{formats}, or text whose columns are named, as in --format '{}'{index}",
-        columns::suggested(sample.lines)
-    )
+    let named = columns::suggested(sample.lines, None);
+    format!("{formats}, or text whose columns are named, as in {named}{index}")
 }
 
 /// Recognise the format of a trace by its content; `extension` decides only among formats that fit. With it comes what there
