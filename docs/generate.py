@@ -236,7 +236,7 @@ def _foreign(tool: str) -> str:
     lines = [f"| {tool} | ftlab | what it is here |", "|---|---|---|"]
     for each, word, ours in _native.foreign_words():
         if each == tool:
-            named = re.sub(r'[a-z_]+\.[a-z_]+(?: = "[^"]*")?(?: or "[^"]*")?', lambda found: f"`{found[0]}`", ours)
+            named = re.sub(r'[a-z_]+(?:\.[a-z_]+)+(?: = "[^"]*")?(?: or "[^"]*")?', lambda found: f"`{found[0]}`", ours)
             first = re.match(r"[\w.]+", ours)
             meaning = known[first[0]].meaning if first is not None else ""
             lines.append(f"| `{word}` | {_cell(named)} | {_cell(meaning)} |")

@@ -147,6 +147,8 @@ def test_words_of_others_are_explained_on_their_pages() -> None:
         theirs = [word for each, word, _ in words if each == tool]
         assert len(theirs) > 10
         assert all(f"| `{word}` |" in page for word in theirs)
+        # The whole name of a key is code.
+        assert re.findall(r"`\.\w+", page) == []
     for tool, word, ours in words:
         named = re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+", ours)
         assert named, word
