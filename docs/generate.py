@@ -234,11 +234,13 @@ def _foreign(tool: str) -> str:
     """The words of another tool beside ours."""
     known = {**keys.keys("device"), **keys.keys("workload")}
     lines = [f"| {tool} | ftlab | what it is here |", "|---|---|---|"]
-    for each, word, ours in _native.foreign_words():
+    key = r'[a-z_]+(?:\.[a-z_]+)+(?: = "[^"]*")?(?: or "[^"]*")?|--transform \'[^\']*\''
+    words = _native.foreign_words()
+    key = "|".join([key, *(rf"\b{word}\b" for each, word, _, _ in words if each == tool and "_" in word)])
+    for each, word, has_key, ours in words:
         if each == tool:
-            named = re.sub(r'[a-z_]+(?:\.[a-z_]+)+(?: = "[^"]*")?(?: or "[^"]*")?', lambda found: f"`{found[0]}`", ours)
-            first = re.match(r"[\w.]+", ours)
-            meaning = known[first[0]].meaning if first is not None else ""
+            named = re.sub(key, lambda found: f"`{found[0]}`", ours)
+            meaning = known[re.split(r"[^\w.]", ours)[0]].meaning if has_key else "no key"
             lines.append(f"| `{word}` | {_cell(named)} | {_cell(meaning)} |")
     return "\n".join(lines)
 

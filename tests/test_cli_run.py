@@ -411,11 +411,21 @@ def test_words_of_others_are_answered_with_ours(tmp_path: Path) -> None:
         ("workload.bs=4k", "fio's word: ftlab has workload.request_bytes"),
         ("geometry.Flash_Channel_Count=8", "MQSim's word: ftlab has geometry.channels"),
         ("ftl.op_ratio=7", "DiskSim's word: ftlab has ftl.over_provisioning"),
+        ("timing.Flash_Channel_Width=1", "MQSim's word: ftlab has timing.bus_mb_per_s, which is its bytes times"),
+        (
+            "geometry.secs_per_pg=8",
+            "FEMU's word: ftlab has geometry.page_bytes: so many sectors of 512 bytes, or of secsz",
+        ),
+        ("workload.numjobs=4", "fio's word, and no key here: requests come from one source, and host.queue_depth"),
+        ("workload.size=1g", "fio's word, and no key here: workload.footprint_bytes says where requests go"),
+        ("host.runtime=60", "fio's word, and no key here: a run ends after workload.requests"),
     ):
         ran = run_small("--workload", "uniform", "--requests", "10", "--set", key)
         assert (ran.status, ran.out) == (2, "")
         assert ours in ran.err
         assert len(ran.err) < 2000
+    # Of memory nobody means fio's.
+    assert "fio" not in run_small("--workload", "uniform", "--set", "buffer.size=1m").err
     (tmp_path / "ssd.toml").write_text("<?xml version='1.0'?>\n<Device_Parameter_Set/>\n")
     (tmp_path / "job.toml").write_text("[global]\nioengine=libaio\nrw=randread\nbs=4k\n")
     assert "is XML, as MQSim takes it" in inside("config", "check", "ssd.toml", cwd=tmp_path).err

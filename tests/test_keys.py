@@ -144,13 +144,18 @@ def test_words_of_others_are_explained_on_their_pages() -> None:
     words = _native.foreign_words()
     for tool in ("fio", "MQSim", "FEMU"):
         page = (ROOT / "docs" / "guides" / f"coming-from-{tool.lower()}.md").read_text()
-        theirs = [word for each, word, _ in words if each == tool]
+        theirs = [word for each, word, _, _ in words if each == tool]
         assert len(theirs) > 10
         assert all(f"| `{word}` |" in page for word in theirs)
         # The whole name of a key is code.
         assert re.findall(r"`\.\w+", page) == []
-    for tool, word, ours in words:
+    for tool, word, has_key, ours in words:
         named = re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+", ours)
+        if not has_key:
+            assert all(isinstance(keys.find(name), keys.Key) for name in named), word
+            said = inside("config", "explain", word).err
+            assert f"{word}: a word of {tool}, and no key here: {ours}" in " ".join(said.split())
+            continue
         assert named, word
         assert all(isinstance(keys.find(name), keys.Key) for name in named), word
         ran = inside("config", "explain", word)
@@ -167,8 +172,11 @@ def test_words_of_others_are_explained_on_their_pages() -> None:
             "geometry.Flash-Channel_Count",
             "geometry.Flash-Channel_Count is a word of MQSim: ftlab has geometry.channels",
         ),
-        ("Flash_Channel_Width", "Flash_Channel_Width is a word of MQSim: ftlab has timing.bus_mb_per_s"),
-        ("secs_per_pg", "secs_per_pg is a word of FEMU: ftlab has geometry.page_bytes"),
+        (
+            "Flash_Channel_Width",
+            "Flash_Channel_Width is a word of MQSim: ftlab has timing.bus_mb_per_s, which is its bytes times the MT/s",
+        ),
+        ("secs_per_pg", "secs_per_pg is a word of FEMU: ftlab has geometry.page_bytes: so many sectors of 512 bytes"),
         ("luns_per_ch", "luns_per_ch is a word of FEMU: ftlab has geometry.ways"),
     ],
 )

@@ -20,7 +20,7 @@ from ftlab import _native
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 File = Literal["device", "workload"]
 Schema = dict[str, Any]
@@ -445,41 +445,23 @@ def _refusal(base: _native.Device | _native.Workload, text: str) -> str | None:
     return None
 
 
-# Words that the list of the checker lacks, with the key.
-_MORE_WORDS = (
-    ("MQSim", "Flash_Channel_Width", "timing.bus_mb_per_s, the rate of all its lines together"),
-    ("FEMU", "secs_per_pg", "geometry.page_bytes"),
-)
-# Words for which there is no key, and what to do instead.
-_NO_KEY = (
-    ("fio", "numjobs", "requests come from one source, and host.queue_depth says how many are in the drive at a time"),
-    ("fio", "ioengine", "nothing is sent to a device, and host.arrival says when requests arrive"),
-    ("fio", "size", "workload.footprint_bytes says where requests go, and workload.requests when they end"),
-    ("fio", "runtime", "a run ends after workload.requests: simulated time costs no waiting"),
-    ("fio", "time_based", "a run ends after workload.requests; --transform 'repeat times=3' repeats a trace"),
-    ("fio", "direct", "there is no page cache above the drive, so that every request is direct"),
-)
-
-
-def _foreign_words() -> list[tuple[str, str, str]]:
-    return [*_native.foreign_words(), *_MORE_WORDS]
-
-
 def elsewhere(name: str) -> list[tuple[str, str]]:
     """What other tools call a key: the tool and its word."""
-    return [(tool, word) for tool, word, ours in _foreign_words() if name in re.findall(r"[\w.]+", ours)]
+    words = _native.foreign_words()
+    return [(tool, word) for tool, word, has_key, ours in words if has_key and name in re.findall(r"[\w.]+", ours)]
 
 
 def _letters(word: str) -> str:
     return "".join(letter for letter in word.lower() if letter.isalnum())
 
 
-def _foreign(name: str, words: Iterable[tuple[str, str, str]]) -> tuple[str, str] | None:
-    """The tool whose word it is, and what ftlab has; case, blanks, dashes and underscores do not count."""
+def _foreign(name: str) -> tuple[str, bool, str] | None:
+    """The tool whose word it is, whether there is a key for it, and the answer; only letters and digits count."""
     last = name.rpartition(".")[2]
-    found = [(tool, word, ours) for tool, word, ours in words if _letters(word) == _letters(last)]
+    found = [row for row in _native.foreign_words() if _letters(row[1]) == _letters(last)]
     # Of tools that write it alike, the one that writes it so.
-    return next(((tool, ours) for tool, _, ours in sorted(found, key=lambda row: row[1] != last)), None)
+    found.sort(key=lambda row: row[1] != last)
+    return next(((tool, has_key, ours) for tool, _, has_key, ours in found), None)
 
 
 def translated(name: str) -> tuple[str, str | None]:
@@ -494,11 +476,11 @@ def translated(name: str) -> tuple[str, str | None]:
     """
     everything = {**keys("workload"), **keys("device")}
     known = {*everything, *sections("device"), *sections("workload"), *(each.rpartition(".")[2] for each in everything)}
-    found = None if name in known else _foreign(name, _foreign_words())
-    key = None if found is None else re.match(r"[\w.]+", found[1])
-    if found is None or key is None:
+    found = None if name in known else _foreign(name)
+    if found is None or not found[1]:
         return name, None
-    return key[0], f"{name} is a word of {found[0]}: ftlab has {found[1]}"
+    tool, _, ours = found
+    return re.split(r"[^\w.]", ours)[0], f"{name} is a word of {tool}: ftlab has {ours}"
 
 
 def find(name: str) -> list[Key] | Key:
@@ -522,9 +504,10 @@ def find(name: str) -> list[Key] | Key:
     if ending:
         names = ", ".join(key.name for key in ending)
         raise ConfigError(f"{name}: {len(ending)} keys end so, expected one of {names}")
-    foreign = _foreign(name, _NO_KEY)
+    foreign = _foreign(name)
     if foreign is not None:
-        raise ConfigError(f"{name}: a word of {foreign[0]}, and no key here: {foreign[1]}")
+        tool, _, instead = foreign
+        raise ConfigError(f"{name}: a word of {tool}, and no key here: {instead}")
     near = _nearest(name, everything)
     hint = f'; did you mean "{near}"?' if near else ""
     raise ConfigError(f"{name}: no key of this name, expected a key or a section of a device or workload file{hint}")

@@ -208,7 +208,7 @@ impl Document {
                 if let Some(found) = at(root, &path) {
                     problem.origin = Some(found.origin.clone());
                 }
-                (problem.expected, problem.nearest) = unknown_key(key, valid);
+                (problem.expected, problem.nearest) = unknown_key(&dotted(&error.path), key, valid);
             }
             Wrong::UnknownVariant { valid } => {
                 problem.expected = format!("expected {}", one_of(valid));

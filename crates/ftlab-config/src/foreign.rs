@@ -1,93 +1,164 @@
 //! Words of other tools, answered with ours.
 
-/// Who writes a word so, the word, and what ftlab calls it. Case, blanks, dashes and underscores do not count.
-pub const FOREIGN_WORDS: &[(&str, &str, &str)] = &[
-    ("fio", "iodepth", "host.queue_depth, with host.arrival = \"closed\""),
-    ("fio", "bs", "workload.request_bytes"),
-    ("fio", "blocksize", "workload.request_bytes"),
-    ("fio", "rw", "workload.read_fraction, with workload.kind = \"uniform\" or \"sequential\""),
-    ("fio", "readwrite", "workload.read_fraction, with workload.kind = \"uniform\" or \"sequential\""),
-    ("fio", "rwmixread", "workload.read_fraction"),
-    ("fio", "random_distribution", "workload.kind"),
-    ("fio", "number_ios", "workload.requests"),
-    ("fio", "randseed", "workload.seed"),
-    ("fio", "bssplit", "workload.request_bytes"),
-    ("fio", "blockalign", "workload.alignment_bytes"),
-    ("fio", "rwmixwrite", "workload.read_fraction, which is the rest of it"),
-    ("fio", "filesize", "workload.footprint_bytes"),
-    ("fio", "io_size", "workload.requests"),
-    ("fio", "thinktime", "workload.think.pause_us"),
-    ("fio", "read_iolog", "workload.trace, with workload.format = \"fio_iolog\""),
-    ("fio", "ramp_time", "precondition.kind, with precondition.kind = \"steady\""),
-    ("fio", "steadystate", "precondition.kind, with precondition.kind = \"steady\""),
-    ("MQSim", "Flash_Channel_Count", "geometry.channels"),
-    ("MQSim", "Chip_No_Per_Channel", "geometry.ways"),
-    ("MQSim", "Die_No_Per_Chip", "geometry.dies"),
-    ("MQSim", "Plane_No_Per_Die", "geometry.planes"),
-    ("MQSim", "Block_No_Per_Plane", "geometry.blocks_per_plane"),
-    ("MQSim", "Page_No_Per_Block", "geometry.pages_per_block"),
-    ("MQSim", "Page_Capacity", "geometry.page_bytes"),
-    ("MQSim", "Page_Metadat_Capacity", "geometry.spare_bytes"),
-    ("MQSim", "Overprovisioning_Ratio", "ftl.over_provisioning"),
-    ("MQSim", "GC_Block_Selection_Policy", "ftl.gc"),
-    ("MQSim", "Plane_Allocation_Scheme", "ftl.allocation"),
-    ("MQSim", "CMT_Capacity", "map_cache.bytes"),
-    ("MQSim", "Data_Cache_Capacity", "buffer.bytes"),
-    ("MQSim", "Channel_Transfer_Rate", "timing.bus_mb_per_s"),
-    ("MQSim", "Page_Read_Latency_LSB", "timing.read_us"),
-    ("MQSim", "Page_Program_Latency_LSB", "timing.program_us"),
-    ("MQSim", "Block_Erase_Latency", "timing.erase_us"),
-    ("MQSim", "Block_PE_Cycles_Limit", "cell.rated_pe_cycles"),
-    ("MQSim", "IO_Queue_Depth", "host.outstanding"),
-    ("MQSim", "Flash_Technology", "cell.kind"),
-    ("MQSim", "GC_Exec_Threshold", "ftl.gc_low_free_blocks"),
-    ("MQSim", "Use_Copyback_for_GC", "timing.copyback"),
-    ("MQSim", "Static_Wearleveling_Enabled", "ftl.wear_leveling = \"static\""),
-    ("MQSim", "Dynamic_Wearleveling_Enabled", "ftl.wear_leveling = \"dynamic\""),
-    ("MQSim", "Static_Wearleveling_Threshold", "ftl.wear_leveling_threshold"),
-    ("MQSim", "Ideal_Mapping_Table", "map_cache.kind = \"ideal\""),
-    ("MQSim", "Device_Level_Data_Caching_Mode", "buffer.kind"),
-    ("MQSim", "Enabled_Preconditioning", "precondition.kind"),
-    ("MQSim", "Synthetic_Generator_Type", "host.arrival"),
-    ("MQSim", "Average_No_of_Reqs_in_Queue", "host.queue_depth, with host.arrival = \"closed\""),
-    ("MQSim", "Address_Distribution", "workload.kind"),
-    ("MQSim", "Percentage_of_Hot_Region", "workload.hot_space_fraction, with workload.kind = \"hotcold\""),
-    ("MQSim", "Working_Set_Percentage", "workload.footprint_bytes"),
-    ("MQSim", "Read_Percentage", "workload.read_fraction"),
-    ("MQSim", "Average_Request_Size", "workload.request_bytes"),
-    ("MQSim", "Address_Alignment_Unit", "workload.alignment_bytes"),
-    ("MQSim", "Total_Requests_To_Generate", "workload.requests"),
-    ("MQSim", "File_Path", "workload.trace, with workload.format = \"mqsim\""),
-    ("DiskSim", "op_ratio", "ftl.over_provisioning"),
-    ("DiskSim", "Reserve pages percentage", "ftl.over_provisioning"),
-    ("DiskSim", "Page read latency", "timing.read_us"),
-    ("DiskSim", "Page write latency", "timing.program_us"),
-    ("DiskSim", "Block erase latency", "timing.erase_us"),
-    ("DiskSim", "Planes per package", "geometry.planes"),
-    ("DiskSim", "Blocks per plane", "geometry.blocks_per_plane"),
-    ("DiskSim", "Pages per block", "geometry.pages_per_block"),
-    ("FEMU", "nchs", "geometry.channels"),
-    ("FEMU", "luns_per_ch", "geometry.ways"),
-    ("FEMU", "pls_per_lun", "geometry.planes"),
-    ("FEMU", "blks_per_pl", "geometry.blocks_per_plane"),
-    ("FEMU", "pgs_per_blk", "geometry.pages_per_block"),
-    ("FEMU", "pg_rd_lat", "timing.read_us"),
-    ("FEMU", "pg_wr_lat", "timing.program_us"),
-    ("FEMU", "blk_er_lat", "timing.erase_us"),
-    ("FEMU", "ch_xfer_lat", "timing.bus_mb_per_s"),
-    ("FEMU", "devsz_mb", "ftl.logical_bytes"),
-    ("FEMU", "gc_thres_pcent", "ftl.gc_low_free_blocks"),
+use Answer::{Instead, Key};
+
+/// What ftlab has for a word of another tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// A key, with which the text begins.
+    Key(&'static str),
+    /// No key; what to do instead.
+    Instead(&'static str),
+}
+
+impl Answer {
+    /// The text.
+    pub const fn text(self) -> &'static str {
+        let (Answer::Key(text) | Answer::Instead(text)) = self;
+        text
+    }
+
+    /// Whether there is a key.
+    pub const fn is_key(self) -> bool {
+        matches!(self, Answer::Key(_))
+    }
+}
+
+/// Who writes a word so, the word, and what ftlab has. Case, blanks, dashes and underscores do not count.
+pub const FOREIGN_WORDS: &[(&str, &str, Answer)] = &[
+    ("fio", "iodepth", Key("host.queue_depth, with host.arrival = \"closed\"")),
+    ("fio", "bs", Key("workload.request_bytes")),
+    ("fio", "blocksize", Key("workload.request_bytes")),
+    ("fio", "rw", Key("workload.read_fraction, with workload.kind = \"uniform\" or \"sequential\"")),
+    ("fio", "readwrite", Key("workload.read_fraction, with workload.kind = \"uniform\" or \"sequential\"")),
+    ("fio", "rwmixread", Key("workload.read_fraction")),
+    ("fio", "random_distribution", Key("workload.kind")),
+    ("fio", "number_ios", Key("workload.requests")),
+    ("fio", "randseed", Key("workload.seed")),
+    ("fio", "bssplit", Key("workload.request_bytes")),
+    ("fio", "blockalign", Key("workload.alignment_bytes")),
+    ("fio", "rwmixwrite", Key("workload.read_fraction, which is the rest of it")),
+    ("fio", "filesize", Key("workload.footprint_bytes")),
+    ("fio", "io_size", Key("workload.requests")),
+    ("fio", "thinktime", Key("workload.think.pause_us")),
+    ("fio", "read_iolog", Key("workload.trace, with workload.format = \"fio_iolog\"")),
+    ("fio", "ramp_time", Key("precondition.kind, with precondition.kind = \"steady\"")),
+    ("fio", "steadystate", Key("precondition.kind, with precondition.kind = \"steady\"")),
+    (
+        "fio",
+        "numjobs",
+        Instead(
+            "requests come from one source, and host.queue_depth says how many are in the drive at a time",
+        ),
+    ),
+    ("fio", "ioengine", Instead("nothing is sent to a device, and host.arrival says when requests arrive")),
+    (
+        "fio",
+        "size",
+        Instead("workload.footprint_bytes says where requests go, and workload.requests when they end"),
+    ),
+    ("fio", "runtime", Instead("a run ends after workload.requests: simulated time costs no waiting")),
+    (
+        "fio",
+        "time_based",
+        Instead("a run ends after workload.requests; --transform 'repeat times=3' repeats a trace"),
+    ),
+    ("fio", "direct", Instead("there is no page cache above the drive, so that every request is direct")),
+    ("MQSim", "Flash_Channel_Count", Key("geometry.channels")),
+    ("MQSim", "Chip_No_Per_Channel", Key("geometry.ways")),
+    ("MQSim", "Die_No_Per_Chip", Key("geometry.dies")),
+    ("MQSim", "Plane_No_Per_Die", Key("geometry.planes")),
+    ("MQSim", "Block_No_Per_Plane", Key("geometry.blocks_per_plane")),
+    ("MQSim", "Page_No_Per_Block", Key("geometry.pages_per_block")),
+    ("MQSim", "Page_Capacity", Key("geometry.page_bytes")),
+    ("MQSim", "Page_Metadat_Capacity", Key("geometry.spare_bytes")),
+    ("MQSim", "Overprovisioning_Ratio", Key("ftl.over_provisioning")),
+    ("MQSim", "GC_Block_Selection_Policy", Key("ftl.gc")),
+    ("MQSim", "Plane_Allocation_Scheme", Key("ftl.allocation")),
+    ("MQSim", "CMT_Capacity", Key("map_cache.bytes")),
+    ("MQSim", "Data_Cache_Capacity", Key("buffer.bytes")),
+    (
+        "MQSim",
+        "Channel_Transfer_Rate",
+        Key("timing.bus_mb_per_s, which is its MT/s times the bytes of Flash_Channel_Width"),
+    ),
+    (
+        "MQSim",
+        "Flash_Channel_Width",
+        Key("timing.bus_mb_per_s, which is its bytes times the MT/s of Channel_Transfer_Rate"),
+    ),
+    ("MQSim", "Page_Read_Latency_LSB", Key("timing.read_us")),
+    ("MQSim", "Page_Program_Latency_LSB", Key("timing.program_us")),
+    ("MQSim", "Block_Erase_Latency", Key("timing.erase_us")),
+    ("MQSim", "Block_PE_Cycles_Limit", Key("cell.rated_pe_cycles")),
+    ("MQSim", "IO_Queue_Depth", Key("host.outstanding")),
+    ("MQSim", "Flash_Technology", Key("cell.kind")),
+    ("MQSim", "GC_Exec_Threshold", Key("ftl.gc_low_free_blocks")),
+    ("MQSim", "Use_Copyback_for_GC", Key("timing.copyback")),
+    ("MQSim", "Static_Wearleveling_Enabled", Key("ftl.wear_leveling = \"static\"")),
+    ("MQSim", "Dynamic_Wearleveling_Enabled", Key("ftl.wear_leveling = \"dynamic\"")),
+    ("MQSim", "Static_Wearleveling_Threshold", Key("ftl.wear_leveling_threshold")),
+    ("MQSim", "Ideal_Mapping_Table", Key("map_cache.kind = \"ideal\"")),
+    ("MQSim", "Device_Level_Data_Caching_Mode", Key("buffer.kind")),
+    ("MQSim", "Enabled_Preconditioning", Key("precondition.kind")),
+    ("MQSim", "Synthetic_Generator_Type", Key("host.arrival")),
+    ("MQSim", "Average_No_of_Reqs_in_Queue", Key("host.queue_depth, with host.arrival = \"closed\"")),
+    ("MQSim", "Address_Distribution", Key("workload.kind")),
+    (
+        "MQSim",
+        "Percentage_of_Hot_Region",
+        Key("workload.hot_space_fraction, with workload.kind = \"hotcold\""),
+    ),
+    ("MQSim", "Working_Set_Percentage", Key("workload.footprint_bytes")),
+    ("MQSim", "Read_Percentage", Key("workload.read_fraction")),
+    ("MQSim", "Average_Request_Size", Key("workload.request_bytes")),
+    ("MQSim", "Address_Alignment_Unit", Key("workload.alignment_bytes")),
+    ("MQSim", "Total_Requests_To_Generate", Key("workload.requests")),
+    ("MQSim", "File_Path", Key("workload.trace, with workload.format = \"mqsim\"")),
+    ("DiskSim", "op_ratio", Key("ftl.over_provisioning")),
+    ("DiskSim", "Reserve pages percentage", Key("ftl.over_provisioning")),
+    ("DiskSim", "Page read latency", Key("timing.read_us")),
+    ("DiskSim", "Page write latency", Key("timing.program_us")),
+    ("DiskSim", "Block erase latency", Key("timing.erase_us")),
+    ("DiskSim", "Planes per package", Key("geometry.planes")),
+    ("DiskSim", "Blocks per plane", Key("geometry.blocks_per_plane")),
+    ("DiskSim", "Pages per block", Key("geometry.pages_per_block")),
+    ("FEMU", "nchs", Key("geometry.channels")),
+    ("FEMU", "luns_per_ch", Key("geometry.ways")),
+    ("FEMU", "pls_per_lun", Key("geometry.planes")),
+    ("FEMU", "blks_per_pl", Key("geometry.blocks_per_plane")),
+    ("FEMU", "pgs_per_blk", Key("geometry.pages_per_block")),
+    ("FEMU", "secs_per_pg", Key("geometry.page_bytes: so many sectors of 512 bytes, or of secsz")),
+    ("FEMU", "secsz", Key("geometry.page_bytes, which is secs_per_pg times this")),
+    ("FEMU", "pg_rd_lat", Key("timing.read_us, in microseconds where FEMU has nanoseconds")),
+    ("FEMU", "pg_wr_lat", Key("timing.program_us, in microseconds where FEMU has nanoseconds")),
+    ("FEMU", "blk_er_lat", Key("timing.erase_us, in microseconds where FEMU has nanoseconds")),
+    (
+        "FEMU",
+        "ch_xfer_lat",
+        Key("timing.bus_mb_per_s, which is 1000 times geometry.page_bytes over its nanoseconds"),
+    ),
+    ("FEMU", "devsz_mb", Key("ftl.logical_bytes")),
+    ("FEMU", "gc_thres_pcent", Key("ftl.gc_low_free_blocks")),
 ];
 
 fn letters(word: &str) -> String {
     word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// What a key of another tool is called here, as the end of a sentence.
-pub(crate) fn ours(key: &str) -> Option<String> {
+/// Sections with what fio's jobs have: elsewhere its words without a key are words of nobody.
+const OF_JOBS: [&str; 4] = ["", "workload", "host", "precondition"];
+
+/// What there is here for a key of another tool in a section, as the end of a sentence.
+pub(crate) fn ours(section: &str, key: &str) -> Option<String> {
     let key = letters(key);
-    let (tool, _, ours) = FOREIGN_WORDS.iter().find(|(_, word, _)| letters(word) == key)?;
-    Some(format!("{tool}'s word: ftlab has {ours}"))
+    let (tool, _, answer) = FOREIGN_WORDS.iter().find(|(_, word, _)| letters(word) == key)?;
+    match answer {
+        Key(text) => Some(format!("{tool}'s word: ftlab has {text}")),
+        Instead(text) => {
+            OF_JOBS.contains(&section).then(|| format!("{tool}'s word, and no key here: {text}"))
+        }
+    }
 }
 
 /// What a text is that is no description in TOML, and what to do with it.

@@ -19,7 +19,7 @@ pub use document::{
     Document, load_device, load_workload, places, read_device, read_step, read_workload, step_from_json,
     to_toml, within_workload,
 };
-pub use foreign::FOREIGN_WORDS;
+pub use foreign::{Answer, FOREIGN_WORDS};
 pub use node::Origin;
 pub use presets::{Kind, Preset, presets};
 pub use problem::{Problem, Problems};

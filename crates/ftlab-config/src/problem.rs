@@ -148,9 +148,9 @@ const MOST_NAMES: usize = 12;
 /// Names that are given in place of a longer list.
 const NEAREST_NAMES: usize = 5;
 
-/// What is wrong with a key that nothing is called, and the valid one that was probably meant.
-pub(crate) fn unknown_key(key: &str, valid: &[&str]) -> (String, Option<String>) {
-    if let Some(ours) = foreign::ours(key) {
+/// What is wrong with a key that nothing in the section is called, and the valid one that was probably meant.
+pub(crate) fn unknown_key(section: &str, key: &str, valid: &[&str]) -> (String, Option<String>) {
+    if let Some(ours) = foreign::ours(section, key) {
         return (format!("{UNKNOWN}: {ours}"), None);
     }
     match nearest(key, valid.iter().copied()) {

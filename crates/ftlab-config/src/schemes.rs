@@ -203,7 +203,7 @@ fn unknown(root: &mut Table, problems: &mut Vec<Problem>) {
         let strange: Vec<String> = section.keys().filter(|key| !keys.contains(key)).cloned().collect();
         for key in strange {
             let names: Vec<&str> = keys.iter().map(String::as_str).collect();
-            let (expected, near) = unknown_key(&key, &names);
+            let (expected, near) = unknown_key(name, &key, &names);
             let problem = refuse(section, name, &key, expected);
             problems.extend(problem.map(|problem| Problem {
                 found: String::new(),

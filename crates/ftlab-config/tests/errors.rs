@@ -532,9 +532,9 @@ fn keys_below_go_with_their_scheme() {
 #[test]
 fn words_of_others_are_answered_with_ours() {
     let all = format!("{}{}", schema::<DeviceConfig>("device"), schema::<WorkloadFile>("workload"));
-    for (_, word, ours) in FOREIGN_WORDS {
-        for key in ours.split([' ', ',']).filter(|part| part.contains('.')) {
-            let (_, last) = key.rsplit_once('.').unwrap();
+    for (_, word, answer) in FOREIGN_WORDS {
+        for key in answer.text().split([' ', ',']).filter(|part| part.contains('.')) {
+            let (_, last) = key.trim_end_matches([':', ';']).rsplit_once('.').unwrap();
             assert!(all.contains(&format!("\"{last}\"")), "{word}: {key}");
         }
     }
@@ -542,6 +542,13 @@ fn words_of_others_are_answered_with_ours() {
         overridden("geometry.flash-channel_count=8"),
         "--set geometry.flash-channel_count=8: unknown key: MQSim's word: ftlab has geometry.channels"
     );
+    assert_eq!(
+        overridden("host.runtime=60"),
+        "--set host.runtime=60: unknown key: fio's word, and no key here: a run ends after workload.requests: simulated \
+         time costs no waiting"
+    );
+    // Of memory and pages nobody means fio's.
+    assert!(!overridden("geometry.size=60").contains("fio"));
     assert_eq!(
         complaints("<?xml version=\"1.0\"?>"),
         "my.toml: is XML, as MQSim takes it, and ftlab takes TOML: begin with extends = \"tlc-small\", and state what differs"

@@ -200,8 +200,9 @@ pub(crate) fn schema(kind: &str) -> PyResult<String> {
     Ok(schema.to_string())
 }
 
-/// Words of other tools: the tool, its word, and what ftlab calls it.
+/// Words of other tools: the tool, its word, whether ftlab has a key for it, and what it has.
 #[pyfunction]
-pub(crate) fn foreign_words() -> Vec<(&'static str, &'static str, &'static str)> {
-    ftlab_config::FOREIGN_WORDS.to_vec()
+pub(crate) fn foreign_words() -> Vec<(&'static str, &'static str, bool, &'static str)> {
+    let words = ftlab_config::FOREIGN_WORDS.iter();
+    words.map(|(tool, word, answer)| (*tool, *word, answer.is_key(), answer.text())).collect()
 }
