@@ -401,8 +401,16 @@ def test_numbers_as_people_write_them() -> None:
     assert ran.json["host"]["requests"] == 1000
     assert ran.json["host"]["write_bytes"] == 1000 * 16384
     assert run_small("--workload", "uniform", "--requests", "2k", "--json").json["host"]["requests"] == 2000
-    asked = run_small("--workload", "uniform", "--requests", "10", "--set", "ftl.over_provisioning=7")
-    assert 'Was per cent meant, such as "7%"?' in asked.err
+
+
+@pytest.mark.parametrize(("spare", "status"), [("28%", 0), ("1.5", 0), ("7", 2), ("28", 2), ("700%", 2)])
+def test_spare_space_above_the_whole_asks_whether_per_cent_was_meant(spare: str, status: int) -> None:
+    ran = run_small("--workload", "uniform", "--requests", "10", "--set", f"ftl.over_provisioning={spare}")
+    assert ran.status == status
+    # As a note where such a drive may be.
+    assert ('per cent meant, such as "7%"?' in ran.err) == (spare != "28%")
+    if status:
+        assert f"over_provisioning={spare}: must be above 0 and below 5: a fraction of the logical size" in ran.err
 
 
 def test_words_of_others_are_answered_with_ours(tmp_path: Path) -> None:

@@ -95,6 +95,9 @@ impl Default for StaticKeys {
     }
 }
 
+/// What no drive has as a fraction, and some have as per cent: tiny drives of tests need up to 4.
+const TOO_MUCH_SPARE: f64 = 5.0;
+
 /// The flash translation layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -223,13 +226,12 @@ impl FtlConfig {
             return refuse(second, value, format!("{first} is given too: state the logical size once"));
         }
         if let Some(spare) = f.over_provisioning
-            && !(spare > 0.0 && spare <= 1000.0)
+            && !(spare > 0.0 && spare < TOO_MUCH_SPARE)
         {
-            return refuse(
-                "ftl.over_provisioning",
-                spare,
-                "must be above 0 and at most 1000: a fraction of the logical size",
+            let expected = format!(
+                "must be above 0 and below {TOO_MUCH_SPARE}: a fraction of the logical size (was per cent meant, such as \"7%\"?)"
             );
+            return refuse("ftl.over_provisioning", spare, expected);
         }
         if let Some(bytes) = f.logical_bytes
             && bytes % unit_bytes != 0
