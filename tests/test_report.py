@@ -568,15 +568,15 @@ def test_policies_are_compared_whatever_varies_first() -> None:
         return [list(row) for row in table.rows]
 
     assert rows(frame) == [
-        ["victim policy", "fifo minus greedy", "write amplification", "+0.5 in all", "worse", "2 worse, 2 better"],
-        ["over-provisioning", "0.3 minus 0.1", "write amplification", "-3 in all", "better", "4 better"],
+        ["victim policy", "fifo minus greedy", "write amplification", "+0.5 ± 0", "worse", "2 worse, 2 better"],
+        ["over-provisioning", "0.3 minus 0.1", "write amplification", "-3 ± 0", "better", "4 better"],
     ]
     # A point that a policy lacks is none at which policies can be compared.
     lost = frame.filter(~((pl.col("workload") == "zipf") & (pl.col("ftl.gc") == "fifo")))
-    assert rows(lost)[0][3] == "+2 in all"
+    assert rows(lost)[0][3] == "+2 ± 0"
     # Nor is one at which nothing was measured.
     none = frame.with_columns(pl.when(workload="uniform").then("write_amplification.total").otherwise(0.0))
-    assert rows(none)[0][3] == "+2 in all"
+    assert rows(none)[0][3] == "+2 ± 0"
     unsteady = frame.with_columns(
         warnings=pl.when(seed=2, workload="zipf").then(pl.lit("not_steady")).otherwise(pl.lit(""))
     )

@@ -30,7 +30,7 @@ def estimate(
     """A number with its interval, and its unit.
 
     >>> estimate(2.0, 1.9, 2.1), estimate(2.0, None, None), estimate(1.0, 1.0, 1.0), estimate(0.5, 0.5, 0.5, unit="ms")
-    ('2.00 ± 0.10', '2', '1 in all', '0.5 ms in all')
+    ('2.00 ± 0.10', '2', '1 ± 0', '0.5 ± 0 ms')
     """
     if middle is None:
         return "-"
@@ -40,7 +40,8 @@ def estimate(
     middle, low, high = (value * scale for value in (middle, low, high))
     half = (high - low) / 2
     if not half:
-        return f"{plain(middle, sign)}{behind} in all"
+        # Of values that are all the same.
+        return f"{plain(middle, sign)} ± 0{behind}"
     digits = _digits(half)
     if abs(high + low - 2 * middle) < half / 10:
         return f"{middle:{sign},.{digits}f} ± {half:,.{digits}f}{behind}"
