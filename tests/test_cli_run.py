@@ -231,6 +231,17 @@ def test_lists() -> None:
     assert 'ftl.gc = "greedy"' in inside("schemes", "greedy").out
 
 
+def test_the_package_is_the_command() -> None:
+    for arguments in (["--version"], ["schemes", "gredy"]):
+        ran = [
+            subprocess.run(program + arguments, capture_output=True, text=True, check=False)
+            for program in ([str(FTLAB)], [sys.executable, "-m", "ftlab"])
+        ]
+        assert ran[0].stdout == ran[1].stdout
+        assert ran[0].stderr == ran[1].stderr
+        assert ran[0].returncode == ran[1].returncode
+
+
 def test_the_model_of_a_mapping_cache_runs_at_its_own_size() -> None:
     # It has as many pages as a drive that takes long to prepare, and nothing to prepare.
     ran = inside("run", "map-cache-model", "--workload", "zipf", "--requests", "100")
