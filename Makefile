@@ -137,11 +137,19 @@ format: $(VENV)/.dev ## format all sources
 	@$(BIN)/ruff check --quiet --fix python tests docs examples benches
 	@$(BIN)/ruff format --quiet python tests docs examples benches
 
-ray: $(VENV)/.dev ## install Ray (285 MB): studies on clusters, and their tests
+$(VENV)/.ray: requirements-ray.txt $(VENV)/.dev
+	@echo "== installing Ray"
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-ray.txt
+	@touch $@
 
-looks: $(VENV)/.dev ## install a Chromium (Qt's, 300 MB): reports and the site are looked at, by the long tests
+ray: $(VENV)/.ray ## install Ray (285 MB): studies on clusters, and their tests
+
+$(VENV)/.looks: requirements-looks.txt $(VENV)/.dev
+	@echo "== installing a browser"
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-looks.txt
+	@touch $@
+
+looks: $(VENV)/.looks ## install a Chromium (Qt's, 300 MB): reports and the site are looked at, by the long tests
 
 $(VENV)/.site: requirements-site.txt $(VENV)/.run
 	@$(BIN)/pip $(PIP_INSTALL) --requirement requirements-site.txt
@@ -186,7 +194,8 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 	@echo "== ftlab: studies"
 	@$(BIN)/python benches/study.py
 
-test-long: $(VENV)/.built $(VENV)/.dev lint ## all tests with all seeds and many more random cases, then an hour of fuzzing
+# No test is left out because of what pip can install.
+test-long: $(VENV)/.built $(VENV)/.dev $(VENV)/.ray $(VENV)/.site $(VENV)/.looks lint ## all tests, with all seeds and many more random cases, then an hour of fuzzing
 	@PROPTEST_CASES=20000 FTLAB_LONG=1 FTLAB_FUZZ_SECONDS=10 cargo test --workspace --locked --release --quiet --tests -- --include-ignored
 	@cargo test --workspace --locked --release --quiet --doc
 	@FTLAB_LONG=1 $(BIN)/pytest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import tomllib
 from importlib import metadata
@@ -219,3 +220,12 @@ def test_what_is_not_allowed_is_named() -> None:
         "mirrored: from registry+https://example.org/index",
         "unsealed: no checksum",
     ]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_long_tests_have_every_package_that_tests_ask_for() -> None:
+    # `make wheel` and `make targets` alone have use for Zig.
+    needed = OPTIONAL.keys() - {"requirements-wheel.txt"}
+    command = ["make", "--dry-run", "--always-make", "--no-print-directory", "test-long"]
+    steps = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert needed <= set(re.findall(r"--requirement (\S+)", steps))
