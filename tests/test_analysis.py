@@ -6,7 +6,8 @@ import csv
 import io
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from polars.testing import assert_frame_equal
 
 import ftlab
 from conftest import Ran
+from ftlab._keys import Tables
 from ftlab.analysis import better, compare, improvement, pareto, sensitivity, steady_state, steady_states
 from ftlab.analysis.intervals import Estimator
+from ftlab.analysis.tables import _BETTER as BETTER
 from ftlab.cli import status_of
 
 Asked = Callable[..., Ran]
@@ -611,7 +614,29 @@ def test_directions_of_metrics() -> None:
     assert {better(f"wear.{name}") for name in summary["wear"]} == {"smaller"}
     assert [better(name) for name in ("host.iops", "map_cache.hit_ratio", "buffer.read_hits")] == ["larger"] * 3
     assert better("map_cache.mean_penalty_ns") == "smaller"
+    assert better("nvm.write_amplification_primary") == better("buffer.mean_wait_ns") == "smaller"
     assert [better(f"host.{name}") for name in ("requests", "reads", "write_bytes")] == [None] * 3
+
+
+def test_every_number_of_the_summary_has_a_direction_or_none() -> None:
+    tables = Tables("summary")
+
+    def numbers(name: str, schema: dict[str, Any]) -> Iterator[str]:
+        inner = tables.resolved(schema)
+        if "properties" in inner:
+            for key, each in inner["properties"].items():
+                yield from numbers(f"{name}.{key}" if name else key, each)
+        elif isinstance(by_name := inner.get("additionalProperties"), dict):
+            yield from numbers(f"{name}.any", by_name)
+        elif tables.values(inner) in ("number", "whole number"):
+            yield name
+
+    found = list(numbers("", tables.root))
+    assert len(found) > 150
+    first = {name: next((pattern for pattern, _ in BETTER if fnmatchcase(name, pattern)), None) for name in found}
+    assert [name for name, pattern in first.items() if pattern is None] == []
+    # No line is left over, or hidden behind another.
+    assert {pattern for pattern, _ in BETTER} == set(first.values())
 
 
 MISTAKES: list[tuple[Any, str]] = [
