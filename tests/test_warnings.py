@@ -255,6 +255,22 @@ def test_all_warnings_have_a_rule_and_a_reason() -> None:
     assert all(f"`{code}`" in page for code, _, _ in rows)
 
 
+def test_a_command_explains_warnings() -> None:
+    # A page of the documentation is nothing that pip installs.
+    frame = pl.DataFrame({"warnings": ["few_samples", "", "few_samples, not_steady"]})
+    told = warned.of_table(frame)
+    assert told == "2 of 3 runs have warnings: few_samples (2), not_steady (1); `ftlab warnings` explains them"
+    rows = _native.warnings()
+    listed = command("warnings", "--json").json
+    assert [(row["name"], row["when"], row["why"]) for row in listed] == rows
+    lines = command("warnings").out.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [code for code, _, _ in rows]
+    alone = command("warnings", "not_steady").out.splitlines()
+    assert alone[0] == "not_steady"
+    assert lines[: len(alone)] == alone
+    assert "did you mean 'not_steady'?" in command("warnings", "not_stedy").err
+
+
 def test_runs_of_a_study_share_the_ageing_of_their_drive(tmp_path: Path) -> None:
     spec = {
         "name": "depths",

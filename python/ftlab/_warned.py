@@ -193,7 +193,7 @@ def of_table(frame: pl.DataFrame) -> str | None:
         return None
     affected = sum(bool(cell) for cell in frame[COLUMN].to_list())
     told = ", ".join(f"{name} ({count})" for name, count in found.items())
-    return f"{affected} of {frame.height} runs have warnings: {told}; docs/reference/warnings.md explains them"
+    return f"{affected} of {frame.height} runs have warnings: {told}; `ftlab warnings` explains them"
 
 
 def footnote(summaries: Sequence[Mapping[str, Any]]) -> str:

@@ -38,6 +38,7 @@ _COMMANDS = {
     "devices": "ftlab.cli.lists",
     "workloads": "ftlab.cli.lists",
     "schemes": "ftlab.cli.lists",
+    "warnings": "ftlab.cli.lists",
     "config": "ftlab.cli.config",
     "trace": "ftlab.cli.trace",
     "study": "ftlab.cli.study",

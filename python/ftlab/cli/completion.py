@@ -120,6 +120,13 @@ def schemes(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
     return _offered([*(row["name"] for row in rows), *(f"{row['key']}.{row['name']}" for row in rows)], incomplete)
 
 
+def warnings(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of warnings."""
+    from ftlab import _native
+
+    return _offered((code for code, _, _ in _native.warnings()), incomplete)
+
+
 def papers(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Papers whose results can be repeated."""
     from ftlab.papers import PAPERS

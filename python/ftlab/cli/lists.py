@@ -1,8 +1,9 @@
-"""`ftlab devices`, `ftlab workloads` and `ftlab schemes`."""
+"""`ftlab devices`, `ftlab workloads`, `ftlab schemes` and `ftlab warnings`."""
 
 from __future__ import annotations
 
 import difflib
+import textwrap
 
 import click
 
@@ -13,6 +14,9 @@ from ftlab._units import bytes_text
 from ftlab._workload import Workload
 from ftlab.cli import completion
 from ftlab.cli.output import json_option, print_json, print_lines, table
+
+# Wide enough for sentences, and narrow enough to be read.
+_COLUMNS = 100
 
 
 def _preset(kind: str, name: str) -> str:
@@ -121,3 +125,24 @@ def schemes(name: str | None, as_json: bool) -> None:
         return
     lines = [(row["key"], row["name"], row["summary"], row["source"]) for row in rows]
     print_lines(table(("key", "name", "what it does", "source"), lines))
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=completion.warnings)
+@json_option
+def warnings(name: str | None, as_json: bool) -> None:
+    """List the warnings that a run may give, with when and why they are given, or show NAME alone."""
+    rows = [{"name": code, "when": when, "why": why} for code, when, why in _native.warnings()]
+    if name is not None:
+        names = [row["name"] for row in rows]
+        rows = [row for row in rows if row["name"] == name]
+        if not rows:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"{name}: no warning of this name (ftlab warnings lists them){hint}")
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        for key, indent in (("name", ""), ("when", "  "), ("why", "  ")):
+            click.echo(textwrap.fill(row[key], _COLUMNS, initial_indent=indent, subsequent_indent=indent))
