@@ -466,7 +466,7 @@ impl Times {
 
 /// What to do about times of another unit, and about requests out of order.
 const UNIT_ADVICE: &str =
-    "say the unit where the trace is read (docs/guides/traces.md), or set host.time_scale";
+    "say the unit where the trace is read, as --format columns:... does, or set host.time_scale";
 const SORT_ADVICE: &str =
     "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
 
