@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT, inside
 from ftlab import Device, Workload, _native
 from ftlab import _keys as keys
+from ftlab.errors import ConfigError
 
 EVERY = [*keys.keys("device").values(), *keys.keys("workload").values()]
 
@@ -191,6 +192,14 @@ def test_a_word_of_another_tool_explains_the_key(word: str, said: str) -> None:
     told = inside("config", "explain", word, "--json")
     assert told.json == explained(key)
     assert " ".join(told.err.split()).startswith(said)
+
+
+def test_only_a_key_of_ours_is_found_by_its_name() -> None:
+    with pytest.raises(ConfigError, match=r"^bs: a word of fio: ftlab has workload\.request_bytes$"):
+        keys.find("bs")
+    # Of page_bytes a latency is made, and not the other way round.
+    assert ("FEMU", "ch_xfer_lat") not in keys.elsewhere("geometry.page_bytes")
+    assert ("FEMU", "secs_per_pg") in keys.elsewhere("geometry.page_bytes")
 
 
 @pytest.mark.parametrize("word", ["numjobs", "ioengine", "size", "runtime", "direct", "time_based"])

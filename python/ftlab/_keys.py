@@ -506,8 +506,8 @@ def find(name: str) -> list[Key] | Key:
         raise ConfigError(f"{name}: {len(ending)} keys end so, expected one of {names}")
     foreign = _foreign(name)
     if foreign is not None:
-        tool, _, instead = foreign
-        raise ConfigError(f"{name}: a word of {tool}, and no key here: {instead}")
+        tool, has_key, ours = foreign
+        raise ConfigError(f"{name}: a word of {tool}{': ftlab has' if has_key else ', and no key here:'} {ours}")
     near = _nearest(name, everything)
     hint = f'; did you mean "{near}"?' if near else ""
     raise ConfigError(f"{name}: no key of this name, expected a key or a section of a device or workload file{hint}")

@@ -136,7 +136,7 @@ pub const FOREIGN_WORDS: &[(&str, &str, Answer)] = &[
     (
         "FEMU",
         "ch_xfer_lat",
-        Key("timing.bus_mb_per_s, which is 1000 times geometry.page_bytes over its nanoseconds"),
+        Key("timing.bus_mb_per_s, which is 1000 times the bytes of a page over its nanoseconds"),
     ),
     ("FEMU", "devsz_mb", Key("ftl.logical_bytes")),
     ("FEMU", "gc_thres_pcent", Key("ftl.gc_low_free_blocks")),
