@@ -8,7 +8,7 @@ import numpy as np
 
 from ftlab import _warned as warned
 from ftlab._labels import Label, label
-from ftlab._series import amplification
+from ftlab._series import amplification, band, known, over_time, percentile_columns
 from ftlab.errors import ConfigError
 from ftlab.figures.canvas import BLUE, COLORS, GREY, ORANGE, new_figure, styled
 
@@ -26,17 +26,31 @@ if TYPE_CHECKING:
 
 # Intervals of the bold line: more would show single collections and hide the trend.
 _TREND_POINTS = 40
+# Percentiles that are drawn.
+_PERCENTILES = ("p50", "p99", "p99.9")
+# Shares of intervals below the band around it, and up to its end.
+_BAND = (0.1, 0.9)
+# A latency with more zeros than this is drawn on a logarithmic axis.
+_WIDE_RANGE = 20
 # Parts of the penalty of a lookup in the mapping cache.
 _PENALTY_PARTS = ("fetch", "program", "rest", "probe")
 
 
 def _draw(axis: Axes, x: Any, y: Any, weights: Any, label: str, color: str) -> None:
-    """Draw every interval faintly, and the mean over some of them boldly."""
+    """Draw the mean over some intervals, and a band that eight tenths of them are in."""
     if x.size <= _TREND_POINTS:
         axis.plot(x, y, color=color, linewidth=1.2, label=label)
         return
-    axis.plot(x, y, color=color, linewidth=0.5, alpha=0.3)
-    axis.plot(*_trend(x, y, weights), color=color, linewidth=1.8, label=label)
+    ends, trend = _trend(x, y, weights)
+    low, high = (_quantiles(y, share) for share in _BAND)
+    axis.fill_between(ends, low, high, color=color, alpha=0.2, linewidth=0, label="80 % of intervals")
+    axis.plot(ends, trend, color=color, linewidth=1.8, label=label)
+
+
+def _quantiles(y: Any, share: float) -> list[float]:
+    """Quantiles over groups of intervals, as :func:`_trend` has them."""
+    groups = [group[~np.isnan(group)] for group in np.array_split(y, min(y.size, _TREND_POINTS))]
+    return [float(np.quantile(group, share)) if group.size else np.nan for group in groups]
 
 
 def _trend(x: Any, y: Any, weights: Any) -> tuple[list[float], list[float]]:
@@ -118,6 +132,37 @@ def _throughput(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -
 
 
 def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
+    """Draw a line for the median and a band up to p99, of reads and of writes."""
+    kinds = [(op, color) for op, color in (("read", BLUE), ("write", ORANGE)) if known(series, f"{op}_p50_ns").size]
+    if not kinds:
+        _latency_means(axis, x, series)
+        return
+    drawn = {
+        (op, at): over_time(x, series, column, np.max if at == "p99.9" else np.median)
+        for op, _ in kinds
+        for at, column in zip(_PERCENTILES, percentile_columns(op), strict=True)
+    }
+    values = np.concatenate([y for _, y in drawn.values()])
+    latency = label("latency_ns", float(np.max(values)))
+    for op, color in kinds:
+        at, y = drawn[op, "p50"]
+        axis.plot(at, y * latency.scale, color=color, linewidth=1.4, label=f"{op}, p50")
+        at, low, high = band(x, series, op)
+        if at.size:
+            ends = low * latency.scale, high * latency.scale
+            axis.fill_between(at, *ends, color=color, alpha=0.25, linewidth=0, label=f"{op}, p50 to p99")
+        at, y = drawn[op, "p99.9"]
+        if at.size:
+            axis.plot(at, y * latency.scale, ":", color=color, linewidth=1, label=f"{op}, p99.9")
+    axis.set_ylabel(latency.axis)
+    positive = values[values > 0]
+    if positive.size and float(np.max(values)) > _WIDE_RANGE * float(np.min(positive)):
+        axis.set_yscale("log")
+    axis.legend(loc="best", ncols=len(kinds))
+
+
+def _latency_means(axis: Axes, x: Any, series: dict[str, Any]) -> None:
+    """Draw the latency of a run that is too short for percentiles over time."""
     completed = (series["reads"] + series["writes"]).astype(float)
     latency = label("latency_ns", float(np.max(series["latency_mean_ns"])))
     _draw(axis, x, series["latency_mean_ns"] * latency.scale, completed, "mean", BLUE)
@@ -125,7 +170,7 @@ def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> N
     axis.plot(x, largest, ".", color=ORANGE, markersize=2, label="largest of an interval")
     axis.set_ylabel(latency.axis)
     positive = series["latency_mean_ns"][series["latency_mean_ns"] > 0]
-    if positive.size and float(np.max(series["latency_max_ns"])) > 20 * float(np.min(positive)):
+    if positive.size and float(np.max(series["latency_max_ns"])) > _WIDE_RANGE * float(np.min(positive)):
         axis.set_yscale("log")
     axis.legend(loc="best")
 

@@ -1,4 +1,4 @@
-"""Time series of runs: what write amplification is a mean over."""
+"""Time series of runs: what write amplification is a mean over, and where percentiles stand."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+
+# Points of the line of a percentile.
+_MOST_PERCENTILES = 60
 
 
 def amplification(series: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
@@ -34,3 +37,51 @@ def amplification(series: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.float6
         values = np.full(pages.size, np.nan)
         values[own] = np.add.reduceat(series["programmed_pages"].astype(float), own) / pages[own]
     return values, pages
+
+
+def percentile_columns(op: str) -> tuple[str, str, str]:
+    """Columns of the percentiles that are drawn, of reads or of writes: median, p99 and p99.9."""
+    return f"{op}_p50_ns", f"{op}_p99_ns", f"{op}_p999_ns"
+
+
+def known(series: Mapping[str, NDArray[Any]], column: str) -> NDArray[np.intp]:
+    """Rows in which a column has a value; none where it is not there, as in the series of an older ftlab.
+
+    >>> known({"read_p50_ns": np.array([np.nan, 5.0])}, "read_p50_ns").tolist(), known({}, "read_p50_ns").tolist()
+    ([1], [])
+    """
+    return np.flatnonzero(np.isfinite(series[column])) if column in series else np.array([], dtype=np.intp)
+
+
+def over_time(
+    x: NDArray[Any], series: Mapping[str, NDArray[Any]], column: str, of: Callable[..., Any] = np.median
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The line of a percentile: where it has many values, one for several of them, at the end of the last.
+
+    Ten requests are slower than each, which may as well be five or fifteen by chance: all of them would be noise.
+
+    Args:
+        x: Where each row stands.
+        series: Columns by name.
+        column: The percentile.
+        of: Which one it is of several: the middle one, or the largest (``np.max``).
+    """
+    rows = known(series, column)
+    groups = [group for group in np.array_split(rows, min(rows.size, _MOST_PERCENTILES) or 1) if group.size]
+    at = np.array([group[-1] for group in groups], dtype=np.intp)
+    return x[at], np.array([of(series[column][group]) for group in groups])
+
+
+def band(x: NDArray[Any], series: Mapping[str, NDArray[Any]], op: str) -> tuple[NDArray[Any], ...]:
+    """A band from the median to p99 over time: where its points stand, and its two ends.
+
+    The median stands in more rows, and not in the same ones: it is taken from the line through them.
+
+    Args:
+        x: Where each row stands.
+        series: Columns by name.
+        op: ``read`` or ``write``.
+    """
+    median, high, _ = percentile_columns(op)
+    at, top = over_time(x, series, high)
+    return (at, np.minimum(np.interp(at, *over_time(x, series, median)), top), top) if at.size else (at, top, top)

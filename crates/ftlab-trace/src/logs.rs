@@ -217,6 +217,7 @@ mod tests {
     use ftlab_core::flash::{Cause, Command};
     use ftlab_core::host::request::{Op, Request};
     use ftlab_core::metrics::MemoryEvent;
+    use ftlab_core::metrics::series::Percentiles;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use serde_json::Value;
 
@@ -319,6 +320,13 @@ mod tests {
     fn series_are_written_with_all_their_columns() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("series.parquet");
+        let none = vec![f64::NAN; 2];
+        let percentiles = Percentiles {
+            p50_ns: vec![f64::NAN, 7.0],
+            p90_ns: none.clone(),
+            p99_ns: none.clone(),
+            p999_ns: none,
+        };
         let series = Series {
             simulated_ns: vec![1, 2],
             requests: vec![10, 20],
@@ -330,6 +338,8 @@ mod tests {
             bytes_per_second: vec![0.0, 1.0],
             latency_mean_ns: vec![3.0, 4.0],
             latency_max_ns: vec![5, 6],
+            read: percentiles.clone(),
+            write: percentiles,
             write_amplification: vec![f64::NAN, 1.25],
             erases: vec![0, 1],
             free_blocks: vec![9, 8],
@@ -341,7 +351,7 @@ mod tests {
         assert_eq!(rows.len(), 2);
         let text = rows[1].to_string();
         assert!(text.contains("write_amplification: 1.25") && text.contains("free_blocks: 8"), "{text}");
-        assert!(text.contains("map_hit_ratio: 0.75"), "{text}");
+        assert!(text.contains("map_hit_ratio: 0.75") && text.contains("read_p50_ns: 7.0"), "{text}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ from ftlab import _labels as labels
 from ftlab import _warned as warned
 from ftlab._reporting.drawing import Shape, draw
 from ftlab._reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
-from ftlab._series import amplification
+from ftlab._series import amplification, band, known, over_time, percentile_columns
 from ftlab._units import bytes_text, count_text
 from ftlab.errors import FtlabError, InputError
 
@@ -46,6 +46,11 @@ _COMMANDS = {"reads": "page reads", "programs": "page programs", "copybacks": "c
 _TREND_POINTS = 40
 # A latency with more zeros than this is drawn on a logarithmic axis.
 _WIDE_RANGE = 20
+
+_PERCENTILES_NOTE = (
+    " A percentile is of as many requests that ten are slower. Where a point stands for several of them, it is the "
+    "middle one, and of p99.9 the largest."
+)
 
 # The numbers at the head of the page, as far as the run has them.
 _HEAD = (
@@ -208,7 +213,7 @@ def _means(values: Any, weights: Any, groups: Sequence[Any]) -> list[float]:
     ]
 
 
-def _points(x: Any, y: Sequence[float]) -> list[list[Any]]:
+def _points(x: Any, y: Sequence[float] | np.ndarray[Any, Any]) -> list[list[Any]]:
     return [[a, b] for a, b in zip(clean(x), clean(y), strict=True)]
 
 
@@ -246,6 +251,25 @@ class _Series:
         values = self.columns[column]
         data = _points(self._at(self.groups), [float(np.max(values[group])) for group in self.groups])
         return {"name": name, "data": data, "dots": True, "at": 1}
+
+    def percentiles(self) -> list[dict[str, Any]]:
+        """The latency of reads and of writes: a line for the median, a band up to p99, and dots for p99.9."""
+        found: list[dict[str, Any]] = []
+        for at, op in enumerate(("read", "write")):
+            median, _, highest = percentile_columns(op)
+            if not known(self.columns, median).size:
+                continue
+            x = self.columns[self.x.key]
+            at_ends, low, top = band(x, self.columns, op)
+            if at_ends.size:
+                data = [list(point) for point in zip(clean(at_ends), clean(low), clean(top), strict=True)]
+                found.append({"name": f"{op}, p50 to p99", "data": data, "band": True, "at": at})
+            line = over_time(x, self.columns, median)
+            found.append({"name": f"{op}, p50", "data": _points(*line), "at": at, "solid": True})
+            if known(self.columns, highest).size:
+                dots = over_time(x, self.columns, highest, np.max)
+                found.append({"name": f"{op}, p99.9", "data": _points(*dots), "dots": True, "at": at})
+        return found
 
     def smallest(self, column: str, name: str) -> dict[str, Any]:
         values = self.columns[column]
@@ -338,7 +362,7 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
         latency_mean, latency_max = s.columns["latency_mean_ns"], s.columns["latency_max_ns"]
         amplification = s.line("write_amplification", s.written, "mean over time")
         iops = s.line("iops", s.spans, "mean over time")
-        latency = [*s.line("latency_mean_ns", s.completed, "mean"), s.largest("latency_max_ns", "largest")]
+        means = [*s.line("latency_mean_ns", s.completed, "mean"), s.largest("latency_max_ns", "largest")]
         free = [s.smallest("free_blocks", "free blocks")]
     except KeyError as error:
         raise InputError(f"series.parquet: has no column {error}, which `ftlab run --out` writes") from error
@@ -354,9 +378,12 @@ def _series_charts(run: RunData, numbers: Numbers) -> list[Chart]:
         add("wa", "Write amplification", Axis("write_amplification.total"), [*amplification, whole])
     if s.timed:
         add("iops", "Throughput", Axis("host.iops"), iops)
-        positive = latency_mean[latency_mean > 0]
-        wide = positive.size and float(np.max(latency_max)) > _WIDE_RANGE * float(np.min(positive))
-        add("latency", "Latency", Axis("latency_ns", "latency", "log" if wide else "linear"), latency)
+        percentiles = s.percentiles()
+        drawn = [value for each in percentiles for point in each["data"] for value in point[1:]]
+        every = np.array(drawn) if percentiles else np.concatenate([latency_mean, latency_max])
+        wide = bool(np.any(every > 0)) and float(np.max(every)) > _WIDE_RANGE * float(np.min(every[every > 0]))
+        axis = Axis("latency_ns", "latency", "log" if wide else "linear")
+        add("latency", "Latency", axis, percentiles or means, _PERCENTILES_NOTE if percentiles else "")
     if _has_flash(numbers):
         told = " Blocks of the whole drive that are erased and not in use."
         add("free", "Free blocks", Axis("free_blocks", "free blocks"), free, told)

@@ -244,7 +244,7 @@ impl RunMetrics {
         self.arrivals.outstanding -= 1;
         self.coarse.latency_max = self.coarse.latency_max.max(end.since(start));
         if let Some(recorder) = &mut self.recorder {
-            recorder.latency(end.since(start));
+            recorder.latency(op, end.since(start));
         }
     }
 

@@ -5,6 +5,7 @@ pub mod latency;
 pub mod parts;
 pub mod report;
 pub mod series;
+mod spread;
 pub mod summary;
 pub mod warning;
 

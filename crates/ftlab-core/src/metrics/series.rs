@@ -1,7 +1,10 @@
 //! Time series of a run: one row an interval.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::host::request::Op;
+use crate::metrics::spread::{self, Entry, LEVELS, Levels, Spread, Windows};
 use crate::time::Time;
 
 /// What an interval is counted in.
@@ -13,6 +16,43 @@ pub enum SeriesEvery {
     Time(Time),
     /// Requests, with an interval that doubles so that a run of any length gives 500 to 1,000 rows.
     Auto,
+}
+
+/// The columns of percentiles.
+const READ: [&str; LEVELS.len()] = ["read_p50_ns", "read_p90_ns", "read_p99_ns", "read_p999_ns"];
+const WRITE: [&str; LEVELS.len()] = ["write_p50_ns", "write_p90_ns", "write_p99_ns", "write_p999_ns"];
+
+/// So many of the columns that every series has stand behind them.
+const AFTER_PERCENTILES: usize = 3;
+
+/// Percentiles of latency over time, of one kind of request. One stands in a row with which ten requests are slower, and is
+/// over all since the last row that has one. It is NaN in others, and without a clock. It is at most 1/128 above the exact one.
+/// The coarse series has none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Percentiles {
+    /// Of half of the requests.
+    pub p50_ns: Vec<f64>,
+    /// Of nine tenths.
+    pub p90_ns: Vec<f64>,
+    /// Of all but a hundredth.
+    pub p99_ns: Vec<f64>,
+    /// Of all but a thousandth.
+    pub p999_ns: Vec<f64>,
+}
+
+impl Percentiles {
+    /// With their names.
+    fn columns(&self, names: [&'static str; LEVELS.len()]) -> [(&str, Column<'_>); LEVELS.len()] {
+        let columns = [&self.p50_ns, &self.p90_ns, &self.p99_ns, &self.p999_ns];
+        std::array::from_fn(|at| (names[at], Column::Real(columns[at])))
+    }
+
+    fn push(&mut self, row: Levels) {
+        let columns = [&mut self.p50_ns, &mut self.p90_ns, &mut self.p99_ns, &mut self.p999_ns];
+        for (column, value) in columns.into_iter().zip(row) {
+            column.push(value);
+        }
+    }
 }
 
 /// Columns of equal length, one row an interval.
@@ -39,6 +79,10 @@ pub struct Series {
     pub latency_mean_ns: Vec<f64>,
     /// Largest latency in the interval (0 without a clock).
     pub latency_max_ns: Vec<u64>,
+    /// Percentiles of the latency of reads.
+    pub read: Percentiles,
+    /// Percentiles of the latency of writes.
+    pub write: Percentiles,
     /// Flash pages programmed / pages that the host wrote in the interval; NaN when it wrote none.
     pub write_amplification: Vec<f64>,
     /// Blocks erased in the interval.
@@ -76,6 +120,9 @@ impl Series {
             ("erases", Column::Whole(&self.erases)),
             ("free_blocks", Column::Whole(&self.free_blocks)),
         ];
+        let at = columns.len() - AFTER_PERCENTILES;
+        let percentiles = self.read.columns(READ).into_iter().chain(self.write.columns(WRITE));
+        columns.splice(at..at, percentiles.filter(|_| !self.read.p50_ns.is_empty()));
         columns.extend(self.parts.iter().map(|(name, values)| (name.as_str(), Column::Real(values))));
         columns
     }
@@ -147,6 +194,19 @@ struct Row {
     latency_sum: u128,
     latency_count: u64,
     latency_max: Time,
+    samples: [Samples; KINDS],
+    percentiles: Option<[Levels; KINDS]>,
+}
+
+/// Percentiles are of reads, and of writes.
+const KINDS: usize = 2;
+
+/// The latencies of one kind of request in an interval.
+#[derive(Debug, Clone, Default)]
+struct Samples {
+    /// Where they are among the entries of all rows.
+    entries: Range<usize>,
+    max: Time,
 }
 
 /// Rows kept by [`SeriesEvery::Auto`] before neighbours are joined.
@@ -154,6 +214,68 @@ const AUTO_ROWS: usize = 1000;
 
 /// Rows of the coarse series before neighbours are joined, so that there are 128 or more: MSER-5 needs 100.
 const COARSE_ROWS: usize = 256;
+
+/// What the percentiles of a series are of.
+#[derive(Debug, Clone)]
+struct Distributions {
+    /// Of the interval.
+    spreads: [Spread; KINDS],
+    most: [Time; KINDS],
+    /// Of all rows that may yet be joined; of none where rows stay as they are.
+    entries: Vec<Entry>,
+    /// What these become while rows are joined.
+    joined: Vec<Entry>,
+    windows: [Windows; KINDS],
+}
+
+impl Distributions {
+    fn new() -> Self {
+        Self {
+            spreads: std::array::from_fn(|_| Spread::new()),
+            most: [Time::ZERO; KINDS],
+            entries: Vec::new(),
+            joined: Vec::new(),
+            windows: Default::default(),
+        }
+    }
+
+    #[inline]
+    fn sample(&mut self, op: Op, span: Time) {
+        let kind = match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim | Op::Flush => return,
+        };
+        self.spreads[kind].record(span);
+        self.most[kind] = self.most[kind].max(span);
+    }
+
+    /// Move the samples of the interval to those of rows.
+    fn end_interval(&mut self) -> [Samples; KINDS] {
+        std::array::from_fn(|kind| {
+            let from = self.entries.len();
+            self.spreads[kind].move_to(&mut self.entries);
+            Samples { entries: from..self.entries.len(), max: std::mem::take(&mut self.most[kind]) }
+        })
+    }
+
+    /// Put the samples of two rows behind those that are joined already.
+    fn join(&mut self, first: &[Samples; KINDS], second: &[Samples; KINDS]) -> [Samples; KINDS] {
+        std::array::from_fn(|kind| {
+            let (one, two, from) = (&first[kind], &second[kind], self.joined.len());
+            let entries = |samples: &Samples| &self.entries[samples.entries.clone()];
+            spread::join(entries(one), entries(two), &mut self.joined);
+            Samples { entries: from..self.joined.len(), max: one.max.max(two.max) }
+        })
+    }
+
+    fn next_percentiles(&mut self, samples: &[Samples; KINDS]) -> [Levels; KINDS] {
+        std::array::from_fn(|kind| {
+            let Samples { entries, max } = &samples[kind];
+            self.windows[kind].next(&self.entries[entries.clone()], *max)
+        })
+    }
+}
 
 /// Collects a series while a run goes on.
 #[derive(Debug, Clone)]
@@ -169,16 +291,19 @@ pub(crate) struct Recorder {
     latency_sum: u128,
     latency_count: u64,
     latency_max: Time,
+    /// What percentiles are of, if there are any.
+    distributions: Option<Box<Distributions>>,
     closed: bool,
     pub(crate) feed: Option<Arc<SeriesFeed>>,
 }
 
 impl Recorder {
     pub(crate) fn new(every: SeriesEvery) -> Self {
-        Self::with_rows(every, AUTO_ROWS)
+        let distributions = Some(Box::new(Distributions::new()));
+        Self { distributions, ..Self::with_rows(every, AUTO_ROWS) }
     }
 
-    /// A series in few rows, which every run keeps.
+    /// A series in few rows, which every run keeps: without percentiles, which would cost every run.
     pub(crate) fn coarse() -> Self {
         Self::with_rows(SeriesEvery::Auto, COARSE_ROWS)
     }
@@ -200,13 +325,17 @@ impl Recorder {
             latency_sum: 0,
             latency_count: 0,
             latency_max: Time::ZERO,
+            distributions: None,
             closed: false,
             feed: None,
         }
     }
 
     #[inline]
-    pub(crate) fn latency(&mut self, span: Time) {
+    pub(crate) fn latency(&mut self, op: Op, span: Time) {
+        if let Some(distributions) = &mut self.distributions {
+            distributions.sample(op, span);
+        }
         self.latency_sum += u128::from(span.0);
         self.latency_count += 1;
         self.latency_max = self.latency_max.max(span);
@@ -252,12 +381,22 @@ impl Recorder {
     }
 
     fn push(&mut self, now: Time, totals: Totals) {
+        let (mut samples, mut percentiles) = Default::default();
+        if let Some(distributions) = &mut self.distributions {
+            samples = distributions.end_interval();
+            if self.every != SeriesEvery::Auto {
+                percentiles = Some(distributions.next_percentiles(&samples));
+                distributions.entries.clear();
+            }
+        }
         self.rows.push(Row {
             end: now,
             totals,
             latency_sum: std::mem::take(&mut self.latency_sum),
             latency_count: std::mem::take(&mut self.latency_count),
             latency_max: std::mem::take(&mut self.latency_max),
+            samples,
+            percentiles,
         });
         if let Some(feed) = self.feed.as_ref().filter(|_| self.every != SeriesEvery::Auto) {
             feed.push(columns_from(&self.rows, self.rows.len() - 1));
@@ -268,7 +407,12 @@ impl Recorder {
         let pairs = self.rows.len() / 2;
         for at in 0..pairs {
             let (first, second) = (self.rows[2 * at].clone(), self.rows[2 * at + 1].clone());
+            let samples = match &mut self.distributions {
+                Some(distributions) => distributions.join(&first.samples, &second.samples),
+                None => Default::default(),
+            };
             self.rows[at] = Row {
+                samples,
                 latency_sum: first.latency_sum + second.latency_sum,
                 latency_count: first.latency_count + second.latency_count,
                 latency_max: first.latency_max.max(second.latency_max),
@@ -276,6 +420,10 @@ impl Recorder {
             };
         }
         self.rows.truncate(pairs);
+        if let Some(distributions) = &mut self.distributions {
+            std::mem::swap(&mut distributions.entries, &mut distributions.joined);
+            distributions.joined.clear();
+        }
     }
 
     /// No request completes any more: the last one did at `end`. What the drive has done since then is in the last row, however
@@ -294,6 +442,11 @@ impl Recorder {
 
     pub(crate) fn finish(mut self, end: Time, totals: Totals) -> Series {
         self.close(end, totals);
+        if let (SeriesEvery::Auto, Some(distributions)) = (self.every, &mut self.distributions) {
+            for row in &mut self.rows {
+                row.percentiles = Some(distributions.next_percentiles(&row.samples));
+            }
+        }
         columns_from(&self.rows, 0)
     }
 }
@@ -324,6 +477,10 @@ fn columns_from(rows: &[Row], first: usize) -> Series {
             0.0
         });
         series.latency_max_ns.push(row.latency_max.as_ns());
+        if let Some([read, write]) = row.percentiles {
+            series.read.push(read);
+            series.write.push(write);
+        }
         series.write_amplification.push(if written > 0 {
             programmed as f64 / written as f64
         } else {
@@ -393,7 +550,7 @@ mod tests {
             totals.writes = n;
             totals.write_units = n;
             totals.programmed_units = 2 * n;
-            recorder.latency(Time(1_000_000));
+            recorder.latency(Op::Write, Time(1_000_000));
             if recorder.is_due(n, Time(n)) {
                 recorder.row(Time(n), totals.clone());
             }
@@ -423,7 +580,7 @@ mod tests {
                     ("count".into(), Reading::Count((n * n) as f64)),
                     ("mean".into(), Reading::Mean { total: (n * n) as f64, count: n as f64 }),
                 ];
-                recorder.latency(Time(1000 * n));
+                recorder.latency(Op::ALL[n as usize % 2], Time(1000 * n));
                 if recorder.is_due(n, Time(n)) {
                     recorder.row(Time(n), totals.clone());
                     told.extend(feed.take());
@@ -439,7 +596,8 @@ mod tests {
                     match (all, one) {
                         (Column::Whole(all), Column::Whole(one)) => assert_eq!(all[at], one[0]),
                         (Column::Real(all), Column::Real(one)) => {
-                            assert!((all[at] - one[0]).abs() < 1e-9, "{name}: {} {}", all[at], one[0]);
+                            let same = (all[at] - one[0]).abs() < 1e-9 || all[at].is_nan() && one[0].is_nan();
+                            assert!(same, "{name}: {} {}", all[at], one[0]);
                         }
                         _ => panic!("{name} has two kinds"),
                     }

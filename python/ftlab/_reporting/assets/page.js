@@ -121,7 +121,7 @@
 
   const look = (series, at) => {
     const color = visible(series.color ?? COLORS[at % COLORS.length]);
-    const dash = series.dashed ? [6, 4] : series.faint ? "solid" : DASHES[at % DASHES.length];
+    const dash = series.dashed ? [6, 4] : series.faint || series.solid || series.band ? "solid" : DASHES[at % DASHES.length];
     return { color, dash, symbol: SYMBOLS[at % SYMBOLS.length] };
   };
 
@@ -141,9 +141,24 @@
     };
   };
 
+  // From one value to another: the lower one carries the upper one, and cannot be seen. Both have one name in the legend.
+  const bandSeries = (each) => {
+    const { color } = each.look;
+    const part = (part, data, opacity) => ({
+      type: "line", id: `${each.id}/${part}`, name: each.id, data, stack: each.id, showSymbol: false, silent: true, z: 1,
+      lineStyle: { width: 0 }, itemStyle: { color }, areaStyle: { color, opacity }, emphasis: { disabled: true },
+    });
+    return [
+      part("low", each.data.map(([x, low]) => [x, low]), 0),
+      part("high", each.data.map(([x, low, high]) => ({ value: [x, high - low], ends: [low, high] })), 0.25),
+    ];
+  };
+
   const swatch = (spec, { color, dash, symbol }, each) => {
     const pattern = Array.isArray(dash) ? `stroke-dasharray="${dash.join(" ")}"` : "";
-    if (spec.kind === "bars" || each.stack) return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}"/></svg>`;
+    if (spec.kind === "bars" || each.stack || each.band) {
+      return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}" opacity="${each.band ? 0.4 : 1}"/></svg>`;
+    }
     const shapes = {
       circle: '<circle cx="14" cy="6" r="3.5"/>', rect: '<rect x="10.5" y="2.5" width="7" height="7"/>',
       triangle: '<path d="M14 2l4 8h-8z"/>', diamond: '<path d="M14 1l4 5l-4 5l-4-5z"/>',
@@ -175,25 +190,31 @@
   };
 
   const tooltip = (spec) => (hits) => {
-    const list = (Array.isArray(hits) ? hits : [hits]).filter((hit) => hit.value?.[1] !== null);
+    const list = (Array.isArray(hits) ? hits : [hits])
+      .filter((hit) => hit.value?.[1] !== null && !hit.seriesId?.endsWith("/low"));
     if (!list.length) return "";
     const rows = list.map((hit) => {
       const told = hit.data.told ? `<br>${hit.data.told.map(escape).join("<br>")}` : "";
-      return `${hit.marker}${escape(spec.series[hit.seriesIndex].name)}: <b>${escape(text(spec.y, hit.value[1]))}</b>${told}`;
+      const shown = hit.data.ends ? hit.data.ends.map((end) => text(spec.y, end)).join(" to ") : text(spec.y, hit.value[1]);
+      const { name } = spec.series.find((each) => each.id === hit.seriesName);
+      return `${hit.marker}${escape(name)}: <b>${escape(shown)}</b>${told}`;
     });
     const x = spec.x.scale === "category" ? spec.x.values[list[0].value[0]] : list[0].value[0];
     return `${escape(spec.x.name)} ${escape(text(spec.x, x))}<br>${rows.join("<br>")}`;
   };
 
   const lines = (spec) => {
-    const all = (at) => spec.series.flatMap((each) => each.data.map((point) => (point.value ?? point)[at]));
+    const all = (at) => spec.series.flatMap((each) => each.data.flatMap((point) => {
+      const value = point.value ?? point;
+      return each.band && at === 1 ? value.slice(1) : [value[at]];
+    }));
     return {
       grid: { left: 68, right: 16, top: 12, bottom: 46 },
       xAxis: axisOption(spec.x, all(0), "x"),
       yAxis: axisOption(spec.y, all(1), "y"),
       tooltip: { trigger: spec.trigger ?? "axis", confine: true, formatter: tooltip(spec), transitionDuration: 0 },
       axisPointer: { snap: true },
-      series: spec.series.map(lineSeries),
+      series: spec.series.flatMap((each, at) => (each.band ? bandSeries(each) : [lineSeries(each, at)])),
     };
   };
 
