@@ -60,7 +60,7 @@ BESIDE: dict[str, tuple[list[Any], dict[str, str]]] = {
     "study sensitivity": ([analysis.sensitivity], {"--axis": "axes, of several", "--study": "Store.frame"}),
     "study steady": ([analysis.steady_states], {"--study": "name, after the store"}),
     "study plot": (
-        [figures.line, figures.bar, figures.cdf, figures.heatmap, figures.histogram],
+        [figures.line, figures.bar, figures.cdf, figures.heatmap, figures.histogram, figures.series],
         {
             "--study": "Store.frame",
             "--kind": "the function",

@@ -155,3 +155,76 @@ def test_a_run_that_is_too_short_for_percentiles_has_means() -> None:
     result = ran("page mapping", "auto", requests=15)
     texts = [text.get_text() for text in result.plot().axes[2].get_legend().get_texts()]  # type: ignore[union-attr] # there is one
     assert "mean" in texts
+
+
+def lines_and_bands(figure: Any) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """The points of each line, and the corners of the band around it."""
+    axes = figure.axes[0]
+    return [
+        (np.array(line.get_xydata()), np.array(band.get_paths()[0].vertices))
+        for line, band in zip(axes.get_lines(), axes.collections, strict=True)
+    ]
+
+
+def test_a_figure_has_the_middle_of_the_runs_and_a_band_that_they_are_in() -> None:
+    runs = {seed: np.array([10.0, 20.0, 30.0, 40.0]) * seed for seed in (1, 2, 5)}
+    frame = pl.concat([
+        pl.DataFrame({"seed": seed, "requests": [100, 200, 300, 400], "iops": values}) for seed, values in runs.items()
+    ])  # fmt: skip
+    [(line, band_of)] = lines_and_bands(ftlab.figures.series(frame, y="iops"))
+    assert set(line[:, 1]) == {20.0, 40.0, 60.0, 80.0}
+    # At 150 requests, the second interval is under way.
+    assert line[np.searchsorted(line[:, 0], 150), 1] == 40
+    assert (band_of[:, 1].min(), band_of[:, 1].max()) == (10, 200)
+    [(_, half)] = lines_and_bands(ftlab.figures.series(frame, y="iops", spread=0.5))
+    assert half[:, 1].max() == np.quantile([40, 80, 200], 0.75)
+    with pytest.raises(ftlab.ConfigError, match="'requests' goes back: rows are of several runs"):
+        ftlab.figures.series(frame.drop("seed"), y="iops")
+    with pytest.raises(ftlab.ConfigError, match="spread = 2: expected a share"):
+        ftlab.figures.series(frame, y="iops", spread=2)
+    with pytest.raises(ftlab.ConfigError, match="no column 'iop'; did you mean 'iops'"):
+        ftlab.figures.series(frame, y="iop")
+
+
+def test_studies_are_drawn_over_time(tmp_path: Path) -> None:
+    spec = {
+        "name": "course",
+        "device": "ideal-page",
+        "workload": {"kind": "uniform", "requests": 8_000, "read_fraction": 0.5},
+        "set": {
+            "geometry.blocks_per_plane": 64,
+            "geometry.pages_per_block": 16,
+            "ftl.over_provisioning": 0.2,
+            "precondition.kind": "fill",
+        },
+        "axes": {"ftl.gc": ["greedy", "fifo"]},
+        "repetitions": 3,
+        "options": {"series": "auto"},
+    }
+    ftlab.study(spec, out=tmp_path / "store")
+    store = ftlab.Store(tmp_path / "store")
+    frame = ftlab.analysis.series(store)
+    assert frame.select("ftl.gc", "seed").n_unique() == 6
+    assert store.coarse_series(frame["key"].to_list()) == {}
+    for key in frame["key"].unique():
+        own, series = frame.filter(pl.col("key") == key), store.series(key)
+        assert series is not None
+        assert own["requests"].to_list() == series["requests"].to_list()
+        assert own["read_p99_ns"].fill_nan(None).to_list() == series["read_p99_ns"].fill_nan(None).to_list()
+    figure = ftlab.figures.series(frame, y="write_p50_ns", upto="write_p99_ns", color="ftl.gc")
+    drawn = lines_and_bands(figure)
+    assert len(drawn) == 2
+    # In milliseconds, as the largest is.
+    assert figure.axes[0].get_ylabel() == "write latency, p50 (ms)"
+    for (line, band_of), gc in zip(drawn, ("greedy", "fifo"), strict=True):
+        own = frame.filter(pl.col("ftl.gc") == gc)
+        most = float(own["write_p99_ns"].fill_nan(None).max())  # type: ignore[arg-type] # numbers
+        assert band_of[:, 1].max() <= most / 1e6 * (1 + 1e-9)
+        assert line[:, 1].mean() < band_of[:, 1].mean()
+    words = ("study", "plot", tmp_path / "store", "--kind", "series", "--color", "ftl.gc", "--out", tmp_path / "a.png")
+    ran = inside(*words, "--y", "write_p50_ns", "--upto", "write_p99_ns", "--x", "simulated_ns")
+    assert ran.status == 0, ran.err
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    assert "--kind series needs --y" in inside(*words, "--force").err
+    wrong = inside("study", "plot", tmp_path / "store", "--upto", "a", "--out", "b")
+    assert "--upto does not go with --kind line" in wrong.err

@@ -13,6 +13,7 @@ from ftlab._lazy import names_of
 
 if TYPE_CHECKING:
     from ftlab.analysis.comparison import compare, improvement
+    from ftlab.analysis.courses import series
     from ftlab.analysis.front import pareto
     from ftlab.analysis.steady import Steady, steady_state, steady_states
     from ftlab.analysis.tables import better
@@ -27,6 +28,7 @@ __all__ = [
     "improvement",
     "pareto",
     "sensitivity",
+    "series",
     "steady_state",
     "steady_states",
     "worst",
@@ -36,6 +38,7 @@ __getattr__ = names_of(
     __name__,
     {
         "comparison": ("compare", "improvement"),
+        "courses": ("series",),
         "volumes": ("fleet", "worst"),
         "front": ("pareto",),
         "steady": ("Steady", "steady_state", "steady_states"),

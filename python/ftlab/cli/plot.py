@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import figures
+from ftlab.analysis import series
 from ftlab.cli.analysis import frame_of
 from ftlab.cli.output import force_option
 from ftlab.cli.reading import StoreFolder
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_KINDS = ("line", "bar", "cdf", "heatmap", "histogram")
+_KINDS = ("line", "bar", "cdf", "heatmap", "histogram", "series")
 
 
 def _one(name: str, text: str, metavar: str = "KEY") -> _Decorator:
@@ -69,6 +70,8 @@ def _names(pairs: tuple[str, ...]) -> dict[str, str]:
 @_one("value", "Values of a heatmap.")
 @_one("color", "A line, bar or curve for each of its values.")
 @_one("facet", "A panel for each of its values.")
+@_one("upto", "What the band of a time series goes up to, such as read_p99_ns.", "COLUMN")
+@click.option("--spread", type=float, metavar="SHARE", help="Of the runs in the band of a time series. Default: 1.")
 @click.option("--over", multiple=True, metavar="KEY", help="What means are over; may be repeated. Default: seed.")
 @click.option("--confidence", type=float, metavar="SHARE", help="Of the intervals. Default: 0.95.")
 @click.option("--error", type=click.Choice(["auto", "bars", "band", "none"]), help="How intervals are drawn.")
@@ -104,6 +107,8 @@ def plot(
     """Draw a figure of a study in the store DIR: docs/reference/figures.md.
 
     Such as: --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure
+
+    Over time: --kind series --y read_p50_ns --upto read_p99_ns --color ftl.gc --out figure
     """
     draw = getattr(figures, kind)
     options = {name: value for name, value in given.items() if value not in {None, ()}}
@@ -116,10 +121,12 @@ def plot(
             raise click.UsageError(f"--kind {kind} needs --{name}")
     if "y" in options and len(options["y"]) == 1:
         [options["y"]] = options["y"]
-    elif "y" in options and kind == "heatmap":
-        raise click.UsageError("--kind heatmap takes one --y")
+    elif "y" in options and kind in {"heatmap", "series"}:
+        raise click.UsageError(f"--kind {kind} takes one --y")
     store = Store(folder, create=False)
     frame = frame_of(store, study_name)
+    if kind == "series":
+        frame = series(store, study_name)
     if where:
         frame = _chosen(frame, store.study(study_name).axes, where)
     figure = draw(frame, names=_names(named), **options)

@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING
 from ftlab._lazy import names_of
 
 if TYPE_CHECKING:
+    from ftlab.figures.courses import series
     from ftlab.figures.grids import heatmap
     from ftlab.figures.points import bar, line
     from ftlab.figures.saving import save
     from ftlab.figures.spread import cdf, histogram
 
-__all__ = ["bar", "cdf", "heatmap", "histogram", "line", "save"]
+__all__ = ["bar", "cdf", "heatmap", "histogram", "line", "save", "series"]
 
 __getattr__ = names_of(
     __name__,
-    {"grids": ("heatmap",), "points": ("bar", "line"), "saving": ("save",), "spread": ("cdf", "histogram")},
+    {
+        "courses": ("series",),
+        "grids": ("heatmap",),
+        "points": ("bar", "line"),
+        "saving": ("save",),
+        "spread": ("cdf", "histogram"),
+    },
 )
 
 
