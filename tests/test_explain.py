@@ -71,6 +71,15 @@ def hot(count: int) -> list[Row]:
     return [(at * 53, "read", 2 * (at * 7 % 60) + (at % 10 == 0), 8) for at in range(count)]
 
 
+def strided(stride: int, count: int, gap_us: float) -> list[Row]:
+    """Reads of every so many pages."""
+    return [(at * gap_us, "read", at * stride % 12_288, 8) for at in range(count)]
+
+
+# A drive as in MQSim: 8 channels with 8 dies each, and addresses that say at which one a page is.
+MQSIM = drive(geometry={"channels": 8, "ways": 8}, host={"outstanding": 10_000})
+EIGHT = drive(geometry={"channels": 2, "ways": 4})
+
 PLANTED: dict[str, tuple[ftlab.Device, list[Row], str]] = {
     "long collection": (drive(), sparse("write", 300), "wait_gc"),
     "one hot die": (drive(geometry={"channels": 2}), hot(400), "wait_read"),
@@ -99,6 +108,90 @@ PLANTED: dict[str, tuple[ftlab.Device, list[Row], str]] = {
         "wait_order",
     ),
 }
+
+
+# What the parts of the latency do not tell apart.
+FOUND: dict[str, tuple[ftlab.Device, list[Row], str, str]] = {
+    "one hot die": (*PLANTED["one hot die"][:2], "hot_die", "Die 0 (channel 0) is hot: "),
+    "burst": (*PLANTED["burst"][:2], "burst", " in a burst: 59 others that were in the drive had come at"),
+    "burst on 8 dies": (EIGHT, [(5_000, "read", at, 8) for at in range(160)], "burst", "spread over "),
+    "stride on 64 dies": (MQSIM, strided(64, 300, 20), "hot_die", "Die 0 (channel 0) is hot: 100 % of the time"),
+    "other stride on 64 dies": (
+        MQSIM,
+        [(us, op, page + 11, sectors) for us, op, page, sectors in strided(64, 300, 20)],
+        "hot_die",
+        "(channel 3) is hot: 100 % of the time",
+    ),
+    "chain of read-modify-writes": (
+        *PLANTED["chain of read-modify-writes"][:2],
+        "read_modify_write",
+        "behind programs of other requests in read-modify-writes",
+    ),
+    "reads behind read-modify-writes": (
+        drive(),
+        [(at * 2000 + late, op, page, 8 if op == "read" else 1)
+         for at in range(40) for late, op, page in ((0, "write", 0), (9, "read", 9))],
+        "read_modify_write",
+        "100 % of the time behind other requests was behind read-modify-writes",
+    ),
+    "read behind program": (*PLANTED["read behind program"][:2], "", "behind programs of other requests and"),
+    "overload without a burst": (EIGHT, strided(1, 1_500, 6.0), "", "behind reads of other requests"),
+    "long collection": (*PLANTED["long collection"][:2], "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_reads_the_same_is_told_apart(name: str) -> None:
+    device, rows, code, words = FOUND[name]
+    found = ftlab.run(device, table(rows), requests_log=True).explain(slowest=max(len(rows) // 20, 1))
+    codes = [finding.code for finding in found.findings if finding.code]
+    # A row of writes to one page is a burst as well.
+    expected = ["burst", code] if name.startswith("chain") else [code] if code else []
+    assert codes == expected, (codes, found.words)
+    assert words in found.words
+    assert [finding["code"] for finding in found.to_dict()["findings"]] == codes
+
+
+def test_the_die_of_a_request_is_that_of_its_commands(tmp_path: Path) -> None:
+    """Against the log of commands: who waits for one die waits for what that one did meanwhile."""
+    path = tmp_path / "events.json"
+    rows = [(at * 8.0, "read", (at * 2_654_435_761 >> 7) % 160, 8) for at in range(400)]
+    log = ftlab.run(EIGHT, table(rows), events=path, requests_log=True).requests
+    assert log is not None
+    commands = [
+        event["args"]
+        for event in json.loads(path.read_text())["traceEvents"]
+        if event["ph"] == "X" and "page" in event["args"]
+    ]
+    # Blocks of 32 on each die, pages of 8.
+    die_of = {command["request"]: command["page"] // (32 * 8) for command in commands}
+    waited = log.filter(pl.col("die_wait_ns") > 0)
+    assert waited.height > 50
+    assert len(set(waited["wait_die"])) == 8
+    assert waited["wait_die"].to_list() == [die_of[index] for index in waited["index"]]
+    waits = [
+        f"{part.name}_ns" for part in explaining.parts() if part.name in {"wait_read", "wait_program", "wait_order"}
+    ]
+    assert np.allclose(waited.select(pl.sum_horizontal(waits)).to_series(), waited["die_wait_ns"])
+    assert (log["update_wait_ns"] == 0).all()
+
+
+def test_the_table_of_dies_is_printed(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("--workload", "uniform", "--requests", "3000", "--set", "workload.read_fraction=0.4")
+    ran = run_small(*words, "--set", "geometry.channels=4", "--set", "geometry.ways=2", "--out", out, "--requests-log")
+    assert ran.status == 0, ran.err
+    told = inside("explain", out, "--slowest", "200").out
+    found = ftlab.explain(out, slowest=200)
+    assert found.dies["share"].sum() == pytest.approx(1)
+    assert found.dies["channel"].to_list() == [die // 2 for die in found.dies["die"]]
+    top = found.dies.row(0, named=True)
+    assert f"{top['share'] * 100:.1f} %" in told.split("longest, and how long:")[1]
+    assert f"{found.dies.height - 5} others" in told
+    # A log alone knows its dies, and no channels; one of an older ftlab knows neither.
+    assert ftlab.explain(found.requests).dies["channel"].null_count() == ftlab.explain(found.requests).dies.height
+    older = ftlab.explain(found.requests.drop("wait_die", "die_wait_ns", "update_wait_ns"))
+    assert (older.dies.height, older.findings) == (0, ())
 
 
 @pytest.mark.parametrize("name", PLANTED)

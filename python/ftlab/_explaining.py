@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import _native
+from ftlab import _waiting as waiting
 from ftlab._units import count_text, time_text
 from ftlab.errors import ConfigError, InputError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
+
+    from ftlab._device import Device
 
 # What requests are divided by, from the fastest to the slowest; the last group is what is left.
 _LEVELS = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -84,12 +87,20 @@ class Explanation:
             ``share`` of their latency, and ``all_ns``, the mean over all requests. The largest share first.
         groups: All requests from the fastest to the slowest, by percentile: ``from``, ``to``, ``requests``,
             ``latency_ns`` (mean) and the mean of each part in nanoseconds.
+        dies: A row for each die that some of the requests waited at longest, the largest first. It has ``die``,
+            ``channel``, ``requests``, ``mean_ns``, and ``share`` of the waits at dies; ``all_share`` is that of all
+            requests.
+        findings: What is behind it, each with a ``code`` and a ``text``. ``hot_die``: most of the waits are at a die
+            that has more than others. ``one_die``: at one that has not. ``burst``: the requests came together, and wait
+            for each other. ``read_modify_write``: they wait for writes of a part of a page.
     """
 
     chosen: str
     requests: pl.DataFrame
     parts: pl.DataFrame
     groups: pl.DataFrame
+    dies: pl.DataFrame
+    findings: tuple[waiting.Finding, ...]
 
     @property
     def host_wait_ns(self) -> float:
@@ -102,7 +113,7 @@ class Explanation:
     @property
     def words(self) -> str:
         """What took the time, in some sentences, and what the latency does not say where that is more."""
-        return self._latency_words() + self._host_words()
+        return " ".join([self._latency_words(), *(finding.text for finding in self.findings)]) + self._host_words()
 
     def _host_words(self) -> str:
         waited, latency = self.host_wait_ns, self.requests["latency_ns"]
@@ -122,13 +133,19 @@ class Explanation:
         shares = 0.0
         for row in self.parts.iter_rows(named=True):
             if shares < _TOLD_SHARE and len(told) < _MOST_TOLD and row["share"] > 0:
-                told.append(f"{row['share'] * 100:.0f} % {_WORDS[row['part']]}")
+                told.append(f"{row['share'] * 100:.0f} % {self._part_words(row['part'])}")
                 shares += row["share"]
         if not told:
             return f"{took}."
         *most, last = told
         spent = f"{', '.join(most)} and {last}" if most else last
         return f"{took}. {'Of this, ' if latency.len() == 1 else 'Of their time, '}{spent}."
+
+    def _part_words(self, part: str) -> str:
+        is_update = part in {"wait_read", "wait_program"} and any(
+            finding.code == "read_modify_write" for finding in self.findings
+        )
+        return _WORDS[part] + (" in read-modify-writes" if is_update else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -138,6 +155,8 @@ class Explanation:
             "host_wait_ns": self.host_wait_ns,
             "parts": self.parts.to_dicts(),
             "groups": self.groups.to_dicts(),
+            "dies": self.dies.to_dicts(),
+            "findings": [finding._asdict() for finding in self.findings],
             "requests": self.requests.head(_ROWS).to_dicts(),
         }
 
@@ -192,6 +211,7 @@ def explain(
     percentile: float | None = None,
     request: int | None = None,
     op: str | None = None,
+    device: Device | None = None,
 ) -> Explanation:
     """Say where the time of slow requests went.
 
@@ -201,6 +221,7 @@ def explain(
         percentile: The slowest, from this percentile of latency on: above 0 and below 100. Of equal ones, the first.
         request: The one with this ``index``.
         op: Of the requests of this operation only: ``read``, ``write``, ``trim`` or ``flush``.
+        device: The drive, whose dies are named by their channel. Default: the one in the directory of the log.
 
     Raises:
         ConfigError: More than one choice, or one out of range.
@@ -208,7 +229,7 @@ def explain(
     """
     import polars as pl
 
-    frame = log if isinstance(log, pl.DataFrame) else read(log)
+    everything = frame = log if isinstance(log, pl.DataFrame) else read(log)
     _one_given({"slowest": slowest, "percentile": percentile, "request": request})
     of = "requests"
     if op is not None:
@@ -241,7 +262,21 @@ def explain(
             raise ConfigError(f"slowest = {count}: expected at least 1")
         rows = ordered.head(count)
         chosen = f"The {count_text(rows.height)} slowest of {count_text(frame.height)} {of}"
-    return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()))
+    dies = _dies(log, everything, device)
+    table = waiting.by_die(rows, everything, dies)
+    findings = tuple(waiting.findings(rows, everything, table, dies))
+    return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()), table, findings)
+
+
+def _dies(log: pl.DataFrame | str | os.PathLike[str], frame: pl.DataFrame, device: Device | None) -> waiting.Dies:
+    import polars as pl
+
+    if device is not None:
+        return waiting.Dies.of(device.to_dict())
+    if isinstance(log, pl.DataFrame):
+        return waiting.Dies.of_log(frame)
+    path = Path(log)
+    return waiting.Dies.beside(path if path.is_dir() else path.parent, frame)
 
 
 def _rank(percentile: float, count: int) -> int:

@@ -182,7 +182,8 @@ class Result:
         requests = self.requests
         if requests is None:
             raise ConfigError("the run kept no request log: run it with requests_log=True")
-        return explain(requests, slowest=slowest, percentile=percentile, request=request, op=op)
+        chosen: dict[str, Any] = {"slowest": slowest, "percentile": percentile, "request": request, "op": op}
+        return explain(requests, device=self.device, **chosen)
 
     def plot(self) -> Figure:
         """Draw write amplification, throughput and latency over time.

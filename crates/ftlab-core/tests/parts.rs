@@ -104,6 +104,48 @@ fn the_rest_of_a_page_is_read_first() {
     assert_eq!(told[0], whole);
 }
 
+/// Of the last request: what it waited behind others in all, of that behind read-modify-writes, and where it waited longest,
+/// in microseconds.
+fn waits_of_last(config: &DeviceConfig, requests: &[Request]) -> (f64, f64, (u32, f64)) {
+    let explained = explained(config, requests);
+    let last = explained.requests.iter().position(|record| record.index + 1 == requests.len() as u64);
+    let parts = &explained.parts[last.unwrap()];
+    let us = |ps: u64| ps as f64 / 1e6;
+    let (die, at_die) = parts.longest_wait();
+    let behind = parts.get(Part::BehindRead) + parts.get(Part::BehindProgram);
+    (us(behind), us(parts.behind_updates()), (die, us(at_die)))
+}
+
+#[test]
+fn a_read_modify_write_is_told_from_other_programs() {
+    let (one, read) = (drive(json!({})), page(30.0, Op::Read, 9));
+    // A half page takes 55 us to be read and 210 to be programmed, a whole one is not read.
+    let part = request(0.0, Op::Write, 8, 4);
+    assert_eq!(waits_of_last(&one, &[part, read]), (235.0, 235.0, (0, 235.0)));
+    assert_eq!(waits_of_last(&one, &[page(0.0, Op::Write, 1), read]), (180.0, 0.0, (0, 180.0)));
+    // Both in a row, and while the program of the first one is under way.
+    let both = [part, page(1.0, Op::Write, 5), page(100.0, Op::Read, 9)];
+    assert_eq!(waits_of_last(&one, &both), (375.0, 165.0, (0, 375.0)));
+    // A read alone is none, and neither is what the same request has done before.
+    assert_eq!(waits_of_last(&one, &[page(0.0, Op::Read, 1), read]), (30.0, 0.0, (0, 30.0)));
+    let own = request(0.0, Op::Write, 8, 12);
+    assert_eq!(waits_of_last(&one, &[own]).1, 0.0);
+}
+
+#[test]
+fn the_die_of_the_longest_wait() {
+    let four = drive(json!({ "geometry": { "channels": 2, "ways": 2 } }));
+    let two = |at, us| [page(at, Op::Write, us), page(at, Op::Read, us + 4)];
+    // Pages go over channels first: page 3 is on the last die.
+    for (at, die) in [(0, 0), (1, 2), (2, 1), (3, 3)] {
+        assert_eq!(waits_of_last(&four, &two(0.0, at)).2, (die, 210.0), "page {at}");
+    }
+    // A request waits where it ends last.
+    let rows = [page(0.0, Op::Read, 4), page(0.0, Op::Write, 5), request(0.0, Op::Read, 64, 16)];
+    assert_eq!(waits_of_last(&four, &rows).2, (2, 210.0));
+    assert_eq!(waits_of_last(&four, &[page(0.0, Op::Read, 4)]).2.1, 0.0);
+}
+
 #[test]
 fn host_queue_and_link() {
     let one = drive(json!({ "host": { "outstanding": 1, "overhead_us": 3 } }));
@@ -242,6 +284,14 @@ proptest! {
         prop_assert_eq!(explained.requests.len(), explained.parts.len());
         for (record, parts) in explained.requests.iter().zip(&explained.parts) {
             prop_assert_eq!(parts.sum(), record.end.since(record.arrival).0, "{:?}: {:?}", record, parts);
+            let behind = parts.get(Part::BehindRead) + parts.get(Part::BehindProgram);
+            prop_assert!(parts.behind_updates() <= behind, "{:?}: {:?}", record, parts);
+            let waits = Part::ALL.into_iter().filter(|part| part.name().starts_with("wait_"));
+            let waited: u64 = waits.map(|part| parts.get(part)).sum();
+            let (die, at_die) = parts.longest_wait();
+            prop_assert!(at_die <= waited, "{:?}: {:?}", record, parts);
+            let works = explained.commands.iter().any(|command| command.die == die);
+            prop_assert!(at_die == 0 || works, "{:?}: {:?}", record, parts);
             for cause in Cause::ALL {
                 let part = Part::ALL.into_iter().find(|part| part.name().strip_prefix("wait_") == Some(cause.name()));
                 let blamed = part.is_some_and(|part| parts.get(part) > 0);

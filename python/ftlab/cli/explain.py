@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.005
 # Less than this is printed as 0.0 %.
 _NO_SHARE = 0.0005
+# More dies are put together.
+_MOST_DIES = 5
 # Wider bars say no more.
 _CHART_COLUMNS = 100
 
@@ -37,7 +39,7 @@ def explain(
     """Say where the time of the slow requests of RUN went.
 
     RUN is what `ftlab run --out DIR --requests-log` wrote, or its requests.parquet. Prints words, what each part of the
-    latency took, and how that changes from fast requests to slow ones, with a chart.
+    latency took, the dies that requests waited at, and how that changes from fast requests to slow ones, with a chart.
     """
     from ftlab import _explaining as explaining
 
@@ -54,6 +56,7 @@ def explain(
         _print_chart(found)
         click.echo()
     _print_parts(found)
+    _print_dies(found)
     if request is None:
         click.echo()
         _print_groups(found)
@@ -92,6 +95,32 @@ def _print_parts(found: Explanation) -> None:
     print_lines(
         table(["part", "these", "share", "all", "what it is"], rows, right=["these", "share", "all"], whole=["part"])
     )
+
+
+def _print_dies(found: Explanation) -> None:
+    """Print where the requests waited, if that was at more than one die or one of several."""
+    dies = found.dies
+    if dies.height == 0 or (dies.height == 1 and dies["die"][0] == 0 and dies["all_share"][0] == 1):
+        return
+    rows = [
+        [
+            str(row["die"]),
+            "-" if row["channel"] is None else str(row["channel"]),
+            count_text(row["requests"]),
+            time_text(row["mean_ns"]),
+            f"{row['share'] * 100:.1f} %",
+            f"{row['all_share'] * 100:.1f} %",
+        ]
+        for row in dies.head(_MOST_DIES).iter_rows(named=True)
+    ]
+    if (rest := dies.slice(_MOST_DIES)).height:
+        means, shares, all_shares = (float(rest[name].sum()) for name in ("mean_ns", "share", "all_share"))
+        count = count_text(int(rest["requests"].sum()))
+        others = f"{rest.height} others"
+        rows.append([others, "", count, time_text(means), f"{shares * 100:.1f} %", f"{all_shares * 100:.1f} %"])
+    names = ["die", "channel", "requests", "these", "share", "all"]
+    click.echo("\nThe die that a request waited at longest, and how long:\n")
+    print_lines(table(names, rows, right=names[1:]))
 
 
 def _print_groups(found: Explanation) -> None:

@@ -898,7 +898,7 @@ impl Clock for EventPort {
 
     fn begin_request(&mut self, index: u64) {
         if let Some(explain) = &mut self.explain {
-            explain.request = index;
+            explain.begins(index);
         }
     }
 

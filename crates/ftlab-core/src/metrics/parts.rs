@@ -135,9 +135,16 @@ impl Work {
     }
 }
 
-/// How long each part took, in picoseconds. All of them sum to the time from arrival to end.
+/// How long each part took, in picoseconds. All of them sum to the time from arrival to end. What else is known is no part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts([u64; PARTS]);
+pub struct Parts {
+    ps: [u64; PARTS],
+    /// Behind reads and programs of other requests that only write a part of a page.
+    updates: u64,
+    /// Where it waited longest, and how long.
+    die: u32,
+    at_die: u64,
+}
 
 impl Default for Parts {
     fn default() -> Self {
@@ -147,11 +154,22 @@ impl Default for Parts {
 
 impl Parts {
     /// No time at all.
-    pub(crate) const NONE: Self = Self([0; PARTS]);
+    pub(crate) const NONE: Self = Self { ps: [0; PARTS], updates: 0, die: 0, at_die: 0 };
 
     /// One part.
     pub fn get(&self, part: Part) -> u64 {
-        self.0[part as usize]
+        self.ps[part as usize]
+    }
+
+    /// Of [`Part::BehindRead`] and [`Part::BehindProgram`], what went by behind requests that wrote a part of a page: they
+    /// read the rest of it before they program.
+    pub fn behind_updates(&self) -> u64 {
+        self.updates.min(self.get(Part::BehindRead) + self.get(Part::BehindProgram))
+    }
+
+    /// The die (or plane, where planes work independently) that it waited at longest, and how long; 0 when it waited at none.
+    pub fn longest_wait(&self) -> (u32, u64) {
+        (self.die, self.at_die)
     }
 
     /// The parts of the latency, which counts from hand-over, in the order of [`Part::ALL`].
@@ -161,23 +179,25 @@ impl Parts {
 
     /// The time from arrival to end.
     pub fn sum(&self) -> u64 {
-        self.0.iter().sum()
+        self.ps.iter().sum()
     }
 
     /// Forget all. In place: a copy of [`NONE`](Self::NONE) would be read from memory.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        self.0.fill(0);
+        self.ps.fill(0);
+        (self.updates, self.die, self.at_die) = (0, 0, 0);
     }
 
     /// What is left without `others`, which were added before.
     pub(crate) fn without(&self, others: &Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] - others.0[at]))
+        let updates = self.updates.saturating_sub(others.updates);
+        Self { ps: std::array::from_fn(|at| self.ps[at] - others.ps[at]), updates, ..*self }
     }
 
     /// What it is for another request to wait while a request goes through this, whose last `work` took `run` and is left out.
     pub(crate) fn as_waits(&self, work: Work, mut run: u64) -> Self {
-        let mut waits = Self::NONE;
+        let mut waits = Self { updates: self.updates, ..Self::NONE };
         for part in Part::ALL {
             let waited = match part {
                 Part::HostQueue | Part::Overhead | Part::Link | Part::LinkWait => continue,
@@ -191,7 +211,7 @@ impl Parts {
         }
         for part in [work.behind(), Part::BusWait] {
             let taken = run.min(waits.get(part));
-            waits.0[part as usize] -= taken;
+            waits.ps[part as usize] -= taken;
             run -= taken;
         }
         waits
@@ -200,7 +220,23 @@ impl Parts {
     // Without a look at what is there or whether `ps` is 0: what takes no time cannot be foreseen, and a wrong guess costs more.
     #[inline(always)]
     pub(crate) fn add(&mut self, part: Part, ps: u64) {
-        self.0[part as usize] += ps;
+        self.ps[part as usize] += ps;
+    }
+
+    /// So much more of the waits was behind requests that write a part of a page.
+    #[inline(always)]
+    pub(crate) fn add_updates(&mut self, ps: u64) {
+        self.updates += ps;
+    }
+
+    /// It waited at a die.
+    #[inline(always)]
+    pub(crate) fn waited_at(&mut self, die: u32, ps: u64) {
+        if die == self.die {
+            self.at_die += ps;
+        } else if ps > self.at_die {
+            (self.die, self.at_die) = (die, ps);
+        }
     }
 }
 

@@ -144,7 +144,9 @@ impl EventPort {
             Phase::Idle if queue.first == node || queue.is_empty() => return,
             Phase::Idle => UnderWay::Nothing,
             Phase::BusIn => UnderWay::Bus(started),
-            Phase::Array | Phase::BusOut => UnderWay::Work(self.nodes[current as usize].submission, started),
+            Phase::Array | Phase::BusOut => {
+                UnderWay::Work(self.nodes[current as usize].submission, started, current)
+            }
         };
         explain.has_to_wait(node, lane, &self.ledger.busy_ps[lane as usize], under_way, self.now);
     }

@@ -40,9 +40,9 @@ fn may_be(part: Part, last_of: &LastOf, since: Time) -> bool {
 pub(super) enum UnderWay {
     Nothing,
     Bus(Time),
-    /// Since then. Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may
-    /// begin later than now.
-    Work(Submission, Time),
+    /// Since then, for a node. Commands in a row are all for one cause, and those ahead of the last are counted when they
+    /// begin: it may begin later than now.
+    Work(Submission, Time, u32),
 }
 
 /// How a command ran, once it has ended.
@@ -64,6 +64,8 @@ struct Own {
     read_array: u64,
     program_array: u64,
     transfer: u64,
+    /// Of both, for a part of a page.
+    updates: u64,
 }
 
 impl Own {
@@ -93,6 +95,8 @@ impl Own {
 struct Lane {
     /// Of the time for the host.
     read: u64,
+    /// Of the time for the host: for requests that write a part of a page.
+    updates: u64,
     /// A command waited for the bus, and the die with it.
     bus_wait: u64,
     /// When its queue was filled last.
@@ -112,10 +116,12 @@ struct Step {
     request: u64,
     body: u32,
     work: Work,
+    /// It reads or programs a page of which the request writes a part.
+    is_update: bool,
 }
 
 impl Step {
-    const NOTHING: Self = Self { request: NO_REQUEST, body: LANE, work: Work::Buffer };
+    const NOTHING: Self = Self { request: NO_REQUEST, body: LANE, work: Work::Buffer, is_update: false };
 }
 
 /// What else is known of a step.
@@ -133,6 +139,7 @@ struct Body {
     had_others: bool,
     known: u32,
     read: u64,
+    updates: u64,
     bus_wait: u64,
     busy: Busy,
     parts: Parts,
@@ -143,7 +150,9 @@ struct Body {
 #[derive(Debug, Clone)]
 pub(super) struct Explanations {
     /// The request that was handed to the drive last: what is submitted is for it.
-    pub(super) request: u64,
+    request: u64,
+    /// What it reads: if it programs next, these are pages of which it writes a part.
+    reads: Vec<u32>,
     /// By node; what stands there of a node of a collection is another one's.
     steps: Vec<Step>,
     bodies: Vec<Body>,
@@ -162,6 +171,8 @@ pub(super) struct Explanations {
     latest: Parts,
     latest_body: u32,
     latest_run: Time,
+    /// The lane that it was on.
+    latest_lane: u32,
     /// What a watcher waited for that was somebody else's.
     of_others: Parts,
 }
@@ -171,6 +182,7 @@ impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
         let lane = Lane {
             read: 0,
+            updates: 0,
             bus_wait: 0,
             filled: Time::ZERO,
             has_held_up: false,
@@ -180,6 +192,7 @@ impl Explanations {
         };
         Self {
             request: NO_REQUEST,
+            reads: Vec::new(),
             steps: Vec::new(),
             bodies: Vec::new(),
             free: Vec::new(),
@@ -191,8 +204,15 @@ impl Explanations {
             latest: Parts::NONE,
             latest_body: LANE,
             latest_run: Time::ZERO,
+            latest_lane: 0,
             of_others: Parts::NONE,
         }
+    }
+
+    /// What is submitted from now on is for this request.
+    pub(super) fn begins(&mut self, request: u64) {
+        self.request = request;
+        self.reads.clear();
     }
 
     /// The request for which the step of a node was submitted.
@@ -217,7 +237,17 @@ impl Explanations {
         if self.steps.len() <= node as usize {
             self.steps.resize(node as usize + 1, Step::NOTHING);
         }
-        self.steps[node as usize] = Step { request: self.request, body, work };
+        let is_update = work == Work::Program && !self.reads.is_empty();
+        match work {
+            Work::Read => self.reads.push(node),
+            Work::Program => {
+                for node in self.reads.drain(..) {
+                    self.steps[node as usize].is_update = true;
+                }
+            }
+            _ => {}
+        }
+        self.steps[node as usize] = Step { request: self.request, body, work, is_update };
         let body = &mut self.bodies[body as usize];
         (body.began, body.ready, body.queued) = (now, now, Time::ZERO);
         (body.had_to_wait, body.had_others) = (false, false);
@@ -234,6 +264,7 @@ impl Explanations {
             had_others: false,
             known: 0,
             read: 0,
+            updates: 0,
             bus_wait: 0,
             busy: [0; CAUSES],
             parts: Parts::NONE,
@@ -260,7 +291,7 @@ impl Explanations {
     /// The same for a step of a collection.
     #[inline]
     pub(super) fn ends_collecting(&mut self, cause: Cause, lane: u32) {
-        self.ending = Step { request: NO_REQUEST, body: LANE | lane, work: Work::For(cause) };
+        self.ending = Step { body: LANE | lane, work: Work::For(cause), ..Step::NOTHING };
     }
 
     /// The last of what `node` waits for has ended with what is ending now. A join is no work of its own.
@@ -270,7 +301,7 @@ impl Explanations {
         let last = self.ending;
         let step = &mut self.steps[node as usize];
         if is_join {
-            step.work = last.work;
+            (step.work, step.is_update) = (last.work, last.is_update);
         }
         let Step { request, body, .. } = *step;
         let began = self.bodies[body as usize].began;
@@ -302,18 +333,25 @@ impl Explanations {
         let mut left = now.since(began).0;
         let Some(body) = self.bodies.get(last.body as usize) else {
             // What the same lane did for the request meanwhile is its own.
-            let lane = self.lanes.get((last.body & !LANE) as usize);
+            let at = last.body & !LANE;
+            let lane = self.lanes.get(at as usize);
             if let Some(Lane { own, .. }) = lane.filter(|lane| lane.request == request) {
                 let (read, program) = (own.read.min(left), own.program.min(left - own.read.min(left)));
                 own.last(read, program, &mut parts);
                 left -= read + program;
             }
             parts.add(last.work.behind(), left);
+            parts.waited_at(at, left);
             return parts;
         };
         // The other one's time, from its end back: its last work, what its lane did before that, and what it depended on.
         let run = left.min(self.latest_run.0);
         parts.add(last.work.behind(), run);
+        parts.add_updates(if last.is_update { run } else { 0 });
+        parts.waited_at(
+            if last.body == self.latest_body { self.latest_lane } else { body.parts.longest_wait().0 },
+            left,
+        );
         left -= run;
         let (all, depended) = match body {
             body if last.body != self.latest_body => (&body.parts, &Parts::NONE),
@@ -327,6 +365,7 @@ impl Explanations {
             if span == 0 {
                 continue;
             }
+            parts.add_updates(share(waits.behind_updates(), span, total));
             for part in Part::ALL.into_iter().filter(|part| may_be(*part, &self.last_of, began)) {
                 let ps = share(waits.get(part), span, total);
                 parts.add(part, ps);
@@ -375,16 +414,16 @@ impl Explanations {
     pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, busy: &Busy, under_way: UnderWay, now: Time) {
         let body = &mut self.bodies[self.steps[node as usize].body as usize];
         let lane = &self.lanes[lane as usize];
-        (body.read, body.bus_wait) = (lane.read, lane.bus_wait);
+        (body.read, body.updates, body.bus_wait) = (lane.read, lane.updates, lane.bus_wait);
         let working = match under_way {
-            UnderWay::Work(submission, since) => Some((submission, since)),
+            UnderWay::Work(submission, since, node) => Some((submission, since, node)),
             UnderWay::Bus(since) => {
                 body.bus_wait += now.since(since).0;
                 None
             }
             UnderWay::Nothing => None,
         };
-        self.causes |= working.map_or(0, |(submission, _)| 1 << submission.cause_index());
+        self.causes |= working.map_or(0, |(submission, ..)| 1 << submission.cause_index());
         (body.had_to_wait, body.known) = (true, self.causes);
         body.knows_held_up = lane.has_held_up;
         if lane.has_held_up {
@@ -394,12 +433,15 @@ impl Explanations {
         for cause in causes(self.causes & !HOST) {
             body.busy[cause] = busy[cause];
         }
-        if let Some((submission, since)) = working {
+        if let Some((submission, since, node)) = working {
             let work = now.0.wrapping_sub(since.0);
             let total = &mut body.busy[submission.cause_index()];
             *total = total.wrapping_add(work);
             if submission.is_host_read() {
                 body.read = body.read.wrapping_add(work);
+            }
+            if !submission.is_background() && self.steps[node as usize].is_update {
+                body.updates = body.updates.wrapping_add(work);
             }
         }
     }
@@ -426,7 +468,7 @@ impl Explanations {
     pub(super) fn worked(&mut self, node: u32, lane: u32, busy: &Busy, ran: &Ran) {
         let step = self.steps[node as usize];
         let body = &self.bodies[step.body as usize];
-        let lane = &mut self.lanes[lane as usize];
+        let (at, lane) = (lane, &mut self.lanes[lane as usize]);
         let parts = &mut self.latest;
         if body.had_others {
             *parts = body.parts;
@@ -436,10 +478,11 @@ impl Explanations {
         let is_own = lane.request == step.request;
         let left = (ran.started - body.queued).since(body.ready).0;
         if left > 0 {
-            body.waited((lane, busy), is_own, (self.causes, &self.last_of), left, parts);
+            let own = body.waited((lane, busy), is_own, (self.causes, &self.last_of), left, parts);
+            parts.waited_at(at, left - own);
         }
         let span = ran.end.since(ran.started);
-        (self.latest_body, self.latest_run) = (step.body, span);
+        (self.latest_body, self.latest_run, self.latest_lane) = (step.body, span, at);
         if !matches!(step.work, Work::Read | Work::Program) {
             return parts.add(step.work.own(), (span + body.queued).0);
         }
@@ -456,6 +499,10 @@ impl Explanations {
         own.read_array += read_array;
         own.program_array += program_array;
         own.transfer += ran.transfer.0;
+        if step.is_update {
+            lane.updates += span.0;
+            own.updates += span.0;
+        }
         parts.add(Part::OwnRead, read_array);
         parts.add(Part::OwnProgram, program_array);
         parts.add(Part::Transfer, ran.transfer.0);
@@ -502,7 +549,8 @@ impl Explanations {
 }
 
 impl Body {
-    /// Add to `parts` the `left` until the command began on its lane, as it was ready.
+    /// Add to `parts` the `left` until the command began on its lane, as it was ready. Returns what of it the lane worked for the
+    /// same request.
     #[inline]
     fn waited(
         &self,
@@ -511,7 +559,8 @@ impl Body {
         (known, last_of): (u32, &LastOf),
         mut left: u64,
         parts: &mut Parts,
-    ) {
+    ) -> u64 {
+        let mut of_own = 0;
         if self.had_to_wait {
             for cause in causes(known & !HOST) {
                 let before = if self.known >> cause & 1 == 0 { 0 } else { self.busy[cause] };
@@ -524,12 +573,16 @@ impl Body {
             let read = lane.read.wrapping_sub(self.read);
             let program = host - read;
             let (mut behind_read, mut behind_program) = (read, program);
+            let mut updates = lane.updates.wrapping_sub(self.updates);
             if is_own {
                 let own = (lane.own.read.min(read), lane.own.program.min(program));
                 lane.own.last(own.0, own.1, parts);
                 behind_read -= own.0;
                 behind_program -= own.1;
+                of_own = own.0 + own.1;
+                updates -= lane.own.updates.min(updates);
             }
+            parts.add_updates(updates.min(behind_read + behind_program));
             parts.add(Part::BehindRead, behind_read);
             parts.add(Part::BehindProgram, behind_program);
             parts.add(Part::BusWait, bus_wait);
@@ -539,6 +592,7 @@ impl Body {
             left = self.held_up(lane, last_of, left, parts);
         }
         parts.add(Part::Order, left);
+        of_own
     }
 
     /// Add to `parts` what others waited for that held the command up for `left`. Returns what of it is nothing in particular.
