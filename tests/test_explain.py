@@ -167,8 +167,8 @@ def test_the_die_of_a_request_is_that_of_its_commands(tmp_path: Path) -> None:
     die_of = {command["request"]: command["page"] // (32 * 8) for command in commands}
     waited = log.filter(pl.col("die_wait_ns") > 0)
     assert waited.height > 50
-    assert len(set(waited["wait_die"])) == 8
-    assert waited["wait_die"].to_list() == [die_of[index] for index in waited["index"]]
+    assert len(set(waited["longest_wait_die"])) == 8
+    assert waited["longest_wait_die"].to_list() == [die_of[index] for index in waited["index"]]
     waits = [
         f"{part.name}_ns" for part in explaining.parts() if part.name in {"wait_read", "wait_program", "wait_order"}
     ]
@@ -190,7 +190,7 @@ def test_the_table_of_dies_is_printed(tmp_path: Path) -> None:
     assert f"{found.dies.height - 5} others" in told
     # A log alone knows its dies, and no channels; one of an older ftlab knows neither.
     assert ftlab.explain(found.requests).dies["channel"].null_count() == ftlab.explain(found.requests).dies.height
-    older = ftlab.explain(found.requests.drop("wait_die", "die_wait_ns", "update_wait_ns"))
+    older = ftlab.explain(found.requests.drop("longest_wait_die", "die_wait_ns", "update_wait_ns"))
     assert (older.dies.height, older.findings) == (0, ())
 
 

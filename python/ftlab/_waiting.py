@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # Columns of the request log; an older ftlab has not written them.
-COLUMNS = ("wait_die", "die_wait_ns", "update_wait_ns")
+COLUMNS = ("longest_wait_die", "die_wait_ns", "update_wait_ns")
 # A wait below this share of the latency is not worth a sentence.
 _LEAST_WAIT = 0.3
 # A die is hot when it has this many times its share of the waits of all requests.
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Dies:
-    """The dies of a drive, or its planes where these work independently: what ``wait_die`` numbers.
+    """The dies of a drive, or its planes where these work independently: what ``longest_wait_die`` numbers.
 
     Attributes:
         count: How many there are; of a log without its device, as many as are named.
@@ -68,7 +68,9 @@ class Dies:
     @classmethod
     def of_log(cls, log: pl.DataFrame) -> Dies:
         """As far as a request log alone tells."""
-        return cls(int(log["wait_die"].to_numpy().max(initial=0)) + 1 if "wait_die" in log.columns else 1)
+        return cls(
+            int(log["longest_wait_die"].to_numpy().max(initial=0)) + 1 if "longest_wait_die" in log.columns else 1
+        )
 
     @classmethod
     def beside(cls, path: Path, log: pl.DataFrame) -> Dies:
@@ -130,7 +132,7 @@ def _sums(rows: pl.DataFrame, count: int) -> tuple[np.ndarray[Any, Any], np.ndar
     """By die: the longest waits of the requests, and how many requests these are of."""
     waits = rows["die_wait_ns"].to_numpy()
     # What waited nowhere names no die.
-    at = rows["wait_die"].to_numpy()[waits > 0].astype(np.int64)
+    at = rows["longest_wait_die"].to_numpy()[waits > 0].astype(np.int64)
     waits = waits[waits > 0]
     return np.bincount(at, waits, count), np.bincount(at, minlength=count)
 
