@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
+import signal
 import subprocess
 import sys
 import tomllib
@@ -87,6 +89,28 @@ def test_out_has_everything_to_repeat_the_run(tmp_path: Path) -> None:
     for result in (summary, again):
         del result["wall_seconds"]
     assert again == summary
+
+
+@pytest.mark.long
+def test_a_log_that_does_not_fit_does_not_stay(tmp_path: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    arguments = [*SMALL, "--workload", "uniform", "--requests", "150000", "--out", "out", "--requests-log"]
+    done = subprocess.run(
+        [FTLAB, "run", "ideal-page", *arguments],
+        cwd=tmp_path,
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "error: out/requests.parquet: cannot be written: " in done.stderr
+    # Nothing that was computed is lost, and nothing stays that cannot be read.
+    assert json.loads((tmp_path / "out/summary.json").read_text())["host"]["requests"] == 150_000
+    assert not (tmp_path / "out/requests.parquet").exists()
 
 
 @pytest.mark.long

@@ -353,6 +353,8 @@ def measure(
             result._write_files(staged)  # noqa: SLF001 - one package
     if outcome.error is not None:
         kind, message = outcome.error
+        if staged is not None:
+            message = message.replace(str(staged), str(folder))
         failure: FtlabError = InputError(message) if kind == "input" else RunError(message)
         failure.result = result
         raise failure

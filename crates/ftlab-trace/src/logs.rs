@@ -2,7 +2,7 @@
 //!
 //! The logs are [`Observer`]s. An observer cannot fail, so what goes wrong while writing is kept and told by `finish`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -86,7 +86,7 @@ impl RequestLog {
         Ok(Self { path, table, parts: Parts::default(), error: None })
     }
 
-    /// Write what is gathered and close the file.
+    /// Write what is gathered and close the file. One that cannot be read afterwards does not stay.
     ///
     /// # Errors
     /// The first thing that went wrong since it was created.
@@ -95,7 +95,13 @@ impl RequestLog {
             Some(error) => Err(error),
             None => self.table.finish().and_then(|mut file| file.flush().map_err(|error| unwritten(&error))),
         };
-        written.map_err(|error| failed(&self.path, error))
+        written.map_err(|error| {
+            // Devices and pipes do.
+            if fs::symlink_metadata(&self.path).is_ok_and(|file| file.is_file()) {
+                let _ = fs::remove_file(&self.path);
+            }
+            failed(&self.path, error)
+        })
     }
 }
 

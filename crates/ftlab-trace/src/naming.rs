@@ -12,10 +12,15 @@ use crate::text::fields_between;
 const MOST_IGNORED: usize = 4;
 /// Different values that a column of operations may have.
 const MOST_OPS: usize = 16;
+/// Bytes of what a message repeats of a file: a name, an operation.
+pub(crate) const LONGEST_NAME: usize = 48;
 
 /// What is said of an example that is not made of the file.
 const STRANGE: &str =
     "no column of this file has a name that is known, so that the columns are those of an example";
+
+/// What is said of fields with blanks between tabs.
+const TABS: &str = "blanks between the tabs of a row separate fields as well: commas or semicolons in place of the tabs help";
 
 /// How a table can be read as `columns:`.
 #[derive(Debug)]
@@ -50,7 +55,8 @@ pub(crate) fn naming(lines: &[u8], unread: Option<&[u8]>, tried: impl Fn(&str) -
     let text = String::from_utf8_lossy(lines);
     let table = Table::of(&text);
     let mut named = Named { columns: vec![Field::Ignored; table.width()], guesses: Vec::new(), by_name: 0 };
-    let missing = named.fill(&table, unread.map(String::from_utf8_lossy).as_deref());
+    let unread = unread.map(String::from_utf8_lossy).filter(|value| !is_garbled(value));
+    let missing = named.fill(&table, unread.as_deref());
     if named.by_name == 0 && !missing.is_empty() {
         // It is no table, or one without any word that is known.
         let separator = table.mark.map_or(" ".to_owned(), String::from);
@@ -63,6 +69,7 @@ pub(crate) fn naming(lines: &[u8], unread: Option<&[u8]>, tried: impl Fn(&str) -
     }
     let layout = named.layout(&table);
     let problem = match &missing[..] {
+        [] if table.has_tabs => Some(TABS.into()),
         [] => tried(&layout),
         _ => Some(format!("no column looks like {}", missing.join(" or "))),
     };
@@ -77,11 +84,14 @@ struct Table<'a> {
     rows: Vec<Vec<Cow<'a, str>>>,
     /// Whether rows have different numbers of fields.
     is_ragged: bool,
+    /// Whether tabs separate fields of rows, and blanks do not.
+    has_tabs: bool,
 }
 
 impl<'a> Table<'a> {
     fn of(text: &'a str) -> Self {
-        let lines = || text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty());
+        let lines =
+            || text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty() && !is_garbled(line));
         let is_remark = |line: &&str| line.trim_start().starts_with('#');
         let first = lines().find(|line| !is_remark(line)).unwrap_or_default();
         let count = |mark: char| first.matches(mark).count();
@@ -111,7 +121,12 @@ impl<'a> Table<'a> {
             names = if is_of_rows { names } else { Vec::new() };
             names.resize(width, "".into());
         }
-        Self { mark, names, rows, is_ragged }
+        let has_tabs = mark.is_none()
+            && lines()
+                .filter(|line| !is_remark(line))
+                .skip(usize::from(has_header))
+                .any(|line| line.contains('\t') && line.split('\t').any(|field| field.trim().contains(' ')));
+        Self { mark, names, rows, is_ragged, has_tabs }
     }
 
     fn width(&self) -> usize {
@@ -142,7 +157,7 @@ impl<'a> Table<'a> {
     /// What a message calls it.
     fn called(&self, column: usize) -> String {
         match &self.names[column] {
-            name if name.is_empty() => format!("column {}", column + 1),
+            name if name.is_empty() || name.len() > LONGEST_NAME => format!("column {}", column + 1),
             name => name.clone().into_owned(),
         }
     }
@@ -167,6 +182,13 @@ fn fields(line: &str, mark: Option<char>) -> Vec<Cow<'_, str>> {
 fn header_fields(line: &str, mark: Option<char>, width: usize) -> Vec<Cow<'_, str>> {
     let by_tabs: Vec<Cow<'_, str>> = line.split('\t').map(|name| name.trim().into()).collect();
     if mark.is_none() && by_tabs.len() == width { by_tabs } else { fields(line, mark) }
+}
+
+/// Whether a text has what nobody writes and no terminal shows.
+fn is_garbled(text: &str) -> bool {
+    text.contains(|letter: char| {
+        (letter.is_control() && letter != '\t') || letter == char::REPLACEMENT_CHARACTER
+    })
 }
 
 fn is_number(field: &str) -> bool {
@@ -402,6 +424,8 @@ impl Named {
             [Role::Op, Role::Arrival, Role::Address, Role::Size].iter().position(|each| each == role)
         });
         missing.retain(|role| match self.by_values(table, *role) {
+            // There is one, in a unit that no column has.
+            _ if self.free().into_iter().any(|column| is_in_another_unit(table, column, *role)) => true,
             Some(column) => {
                 let before = self.guesses.len();
                 self.take(table, column, *role, unread);
@@ -601,6 +625,12 @@ fn rank(name: &str, role: Role) -> u32 {
     if Role::of(Column::named(name)) == Some(role) { 10 } else { Words::of(name).rank(role) }
 }
 
+/// Whether a column has a role by its name, in a unit that `columns` does not read.
+fn is_in_another_unit(table: &Table<'_>, column: usize, role: Role) -> bool {
+    let is_amount = matches!(role, Role::Address | Role::Size);
+    is_amount && rank(&table.names[column], role) > 0 && table.mostly(column, is_number)
+}
+
 /// Whether the values of a column may have a role.
 fn fits(table: &Table<'_>, column: usize, role: Role) -> bool {
     let words = Words::of(&table.names[column]);
@@ -611,12 +641,18 @@ fn fits(table: &Table<'_>, column: usize, role: Role) -> bool {
             values.sort_unstable();
             values.dedup();
             let can_stand = |value: &&str| {
-                !value.is_empty() && !value.contains([' ', ',', '|', ']', '[', '\'', '*', '='])
+                !value.is_empty()
+                    && value.len() <= LONGEST_NAME
+                    && !value.contains([' ', ',', '|', ']', '[', '\'', '*', '='])
             };
             values.len() <= MOST_OPS && values.iter().all(can_stand)
         }
         // No column has them in these units.
-        Role::Address if words.has(&["kb", "kib", "mb", "mib", "page", "pages", "lpn", "lpa"]) => false,
+        Role::Address
+            if words.has(&["kb", "kib", "mb", "mib", "4k", "4kib", "page", "pages", "lpn", "lpa"]) =>
+        {
+            false
+        }
         Role::Size if words.has(&["kb", "kib", "mb", "mib"]) => false,
         Role::Address | Role::Size => table.mostly(column, is_whole),
     }

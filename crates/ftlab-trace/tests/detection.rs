@@ -156,6 +156,38 @@ fn tables_that_begin_with_an_index_are_read() {
 }
 
 #[test]
+fn a_hint_that_would_mislead_says_that_it_does_not_do() {
+    for (text, why) in [
+        ("time_us,op,lba_4k,bytes\n1,R,10,4096\n2,W,20,4096\n", "no column looks like an address"),
+        ("time_us,op,lba,size_kb,prio\n1,R,8,4,3\n2,W,16,8,5\n3,R,24,8,5\n", "no column looks like a size"),
+        (
+            "op\tlba\tbytes\tname\ttime_ms\nread\t4096\t65536\tjob 1\t848\nwrite\t8192\t65536\tjob 2\t900\n",
+            "commas or semicolons in place of the tabs help",
+        ),
+    ] {
+        let error = read("csv", text).unwrap_err();
+        let (_, problem) = error.expected.split_once("not enough as it is").unwrap();
+        assert!(problem.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn what_nobody_can_read_is_not_repeated() {
+    let long = "z".repeat(500);
+    for text in [
+        "arrival_\0us,op,lba,sectors\n5,R,64,8\n7,W,72,8\n",
+        "time_us,op,lba,size\n5,R,64,4096\n7,wri\u{1}te,72,4096\n",
+        "time_us,op,lba,size\n5,R,64,4096\n7,\u{fffd}\u{fffd},72,4096\n",
+        &format!("{long},op,lba,size\n5,R,64,4096\n7,{long},72,4096\n"),
+    ] {
+        let error = read("csv", text).unwrap_err();
+        let hint = error.expected.split("columns:").last().unwrap();
+        assert!(!hint.contains(char::is_control), "{hint}");
+        assert!(!hint.contains(&long), "{hint}");
+    }
+}
+
+#[test]
 fn tables_with_other_columns_are_told_how_to_be_read() {
     let text = "arrival_us,kind,offset_bytes,length\n5,0,4096,512\n7,1,8192,1024\n";
     assert_eq!(recognised("t.csv", text), Ok("csv"));

@@ -7,7 +7,7 @@ use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 use crate::columns::{Column, FLAG, Fields, Units, complete, flag, op_of_name};
 use crate::format::{Argument, Format};
 use crate::input::Input;
-use crate::naming::naming;
+use crate::naming::{LONGEST_NAME, naming};
 use crate::numbering::{Volumes, plain_name};
 use crate::text::{Cursor, Extent, Fault, Hashes, LineParser, TextReader};
 
@@ -75,10 +75,8 @@ fn tried(argument: &str, lines: &[u8]) -> Option<String> {
             // Of lines that are all left out, or of a header alone.
             Err(error) if error.line.is_none() || error.found.is_empty() => return None,
             Err(SourceError { line, found, expected, .. }) => {
-                return Some(format!(
-                    "line {}: found \"{found}\", expected {expected}",
-                    line.unwrap_or_default()
-                ));
+                let found: String = found.chars().take(LONGEST_NAME).collect();
+                return Some(format!("line {}: found {found:?}, expected {expected}", line.unwrap_or_default()));
             }
         }
     }
