@@ -68,8 +68,8 @@ fn peak_of(work: impl FnOnce()) -> u64 {
 }
 
 /// Two files, one twice as long, or four times in `make test-long`. What writing and reading takes beyond a fixed amount
-/// is the footer, of which every 131,072 requests have a part of a few kilobytes, and what is on its way to the thread that
-/// encodes.
+/// is the footer, of which every 131,072 requests have a part of a few kilobytes. Rows are on their way to the thread that
+/// encodes as well.
 fn columnar_files_stream_through_bounded_memory(folder: &std::path::Path) {
     const GROUP: u64 = 1 << 17;
     const FOOTER: u64 = 8 << 10;
