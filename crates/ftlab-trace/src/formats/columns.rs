@@ -76,7 +76,10 @@ fn tried(argument: &str, lines: &[u8]) -> Option<String> {
             Err(error) if error.line.is_none() || error.found.is_empty() => return None,
             Err(SourceError { line, found, expected, .. }) => {
                 let found: String = found.chars().take(LONGEST_NAME).collect();
-                return Some(format!("line {}: found {found:?}, expected {expected}", line.unwrap_or_default()));
+                return Some(format!(
+                    "line {}: found {found:?}, expected {expected}",
+                    line.unwrap_or_default()
+                ));
             }
         }
     }
