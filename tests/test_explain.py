@@ -137,6 +137,13 @@ FOUND: dict[str, tuple[ftlab.Device, list[Row], str, str]] = {
     "read behind program": (*PLANTED["read behind program"][:2], "", "behind programs of other requests and"),
     "overload without a burst": (EIGHT, strided(1, 1_500, 6.0), "", "behind reads of other requests"),
     "long collection": (*PLANTED["long collection"][:2], "", ""),
+    # A request comes when another one ends: as many are always there.
+    "a closed loop": (
+        EIGHT.with_(host={"arrival": "closed", "queue_depth": 64}),
+        [(0, "read", at, 8) for at in range(160)],
+        "",
+        "behind reads of other requests",
+    ),
 }  # fmt: skip
 
 

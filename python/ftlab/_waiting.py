@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Columns of the request log; an older ftlab has not written them.
 COLUMNS = ("longest_wait_die", "die_wait_ns", "update_wait_ns")
+# What requests wait for at a die or its bus because of each other.
+_BEHIND = ("read", "program", "bus", "order")
 # A wait below this share of the latency is not worth a sentence.
 _LEAST_WAIT = 0.3
 # A die is hot when it has this many times its share of the waits of all requests.
@@ -50,12 +52,14 @@ class Dies:
         on_channel: How many on each channel; 0 if that is not known.
         name: What one is called.
         by_address: Whether the address alone says at which one a page is.
+        is_closed: Whether the host keeps so many requests in the drive: a new one comes when another has ended.
     """
 
     count: int
     on_channel: int = 0
     name: str = "die"
     by_address: bool = False
+    is_closed: bool = False
 
     @classmethod
     def of(cls, device: dict[str, Any]) -> Dies:
@@ -63,7 +67,9 @@ class Dies:
         shape = Shape.of(device)
         on_channel = shape.dies_per_channel * (shape.planes if shape.planes_apart else 1)
         by_address = device.get("ftl", {}).get("striping") == "static"
-        return cls(shape.channels * on_channel, on_channel, "plane" if shape.planes_apart else "die", by_address)
+        name = "plane" if shape.planes_apart else "die"
+        is_closed = device.get("host", {}).get("arrival") == "closed"
+        return cls(shape.channels * on_channel, on_channel, name, by_address, is_closed)
 
     @classmethod
     def of_log(cls, log: pl.DataFrame) -> Dies:
@@ -182,8 +188,8 @@ def _at_a_die(rows: pl.DataFrame, table: pl.DataFrame, dies: Dies, latency: floa
 
 def _burst(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: Dies, latency: float) -> Finding | None:
     """Requests came together, and wait for each other."""
-    waited = float(table["mean_ns"].sum()) if table.height else 0.0
-    if waited < _LEAST_WAIT * latency:
+    waited = sum(float(rows[f"wait_{what}_ns"].to_numpy().mean()) for what in _BEHIND)
+    if dies.is_closed or waited < _LEAST_WAIT * latency:
         return None
     starts, ends = (np.sort(log[column].to_numpy().astype(np.int64)) for column in ("start_ns", "end_ns"))
     own = rows["start_ns"].to_numpy().astype(np.int64)
