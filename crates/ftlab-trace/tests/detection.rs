@@ -156,6 +156,20 @@ fn tables_that_begin_with_an_index_are_read() {
 }
 
 #[test]
+fn a_header_is_no_bad_record_of_a_format_without_one() {
+    // Without the headers, these are lines of Alibaba's traces, and of DiskSim or MQSim.
+    let alibaba = "time_us,op,lba,size_kb,prio\n1,R,8,4,3\n2,W,16,8,5\n";
+    let five = "time_us op lba size cpu\n1 0 8 8 100\n2 1 16 8 101\n";
+    for name in ["t.csv", "t.txt"] {
+        let message = recognised(name, alibaba).unwrap_err();
+        assert!(message.contains("columns:arrival_us,op,lba,-,"), "{message}");
+        assert!(message.ends_with("fits alibaba: --format alibaba --skip-bad 1 reads that"), "{message}");
+    }
+    let hint = recognised("t.log", five).unwrap_err();
+    assert_eq!(read(advised(&hint), five).unwrap()[1].lba, 16, "{hint}");
+}
+
+#[test]
 fn a_hint_that_would_mislead_says_that_it_does_not_do() {
     for (text, why) in [
         ("time_us,op,lba_4k,bytes\n1,R,10,4096\n2,W,20,4096\n", "no column looks like an address"),

@@ -4,7 +4,7 @@
 //! From that line follow its module, detection, `--format`, the tables of `ftlab trace`, the page of the documentation,
 //! the round-trip tests and the fuzz tests.
 
-use ftlab_core::host::request::{Remark, SourceError};
+use ftlab_core::host::request::{Remark, RequestSource, SourceError};
 use ftlab_core::host::warnings::ADDRESS_UNIT;
 
 use crate::format::{Format, Sample};
@@ -143,6 +143,22 @@ fn unknown(sample: &Sample<'_>) -> String {
     format!("{formats}, or text whose columns are named, as in {named}{index}")
 }
 
+/// Whether the first line names columns, and the format takes it for a bad record: then the file is a table of somebody else.
+fn refuses_header(format: &Format, sample: &Sample<'_>) -> bool {
+    let mut lines = sample.lines.split_inclusive(|byte| *byte == b'\n');
+    let (Some(first), Some(second)) = (lines.next(), lines.next()) else { return false };
+    let is_between = |byte: &u8| matches!(byte, b',' | b';') || byte.is_ascii_whitespace();
+    let fields = |line| <[u8]>::split(line, is_between).filter(|field| !field.is_empty());
+    let names_columns = fields(first).count() >= 3
+        && fields(first).count() == fields(second).count()
+        && fields(first).all(|field| !field[0].is_ascii_digit())
+        && fields(second).any(|field| field[0].is_ascii_digit());
+    let failed = |mut source: Box<dyn RequestSource>| source.fill(&mut Vec::new(), 1).err();
+    names_columns
+        && (format.reader(Input::from_bytes("", [first, second].concat())).map_or_else(Some, failed))
+            .is_some_and(|error| error.line == Some(1))
+}
+
 /// Recognise the format of a trace by its content; `extension` decides only among formats that fit. With it comes what there
 /// is to say of that decision.
 ///
@@ -167,8 +183,9 @@ pub(crate) fn detect(
     let lines_end = memchr::memchr_iter(b'\n', &bytes).take(SAMPLE_LINES).last().map_or(0, |at| at + 1);
     let begin = behind_mark(&bytes[..lines_end]);
     let sample = Sample { bytes: &bytes[begin..end], lines: &bytes[begin..lines_end], extension };
-    let fitting: Vec<&'static Format> =
-        FORMATS.iter().copied().filter(|format| (format.detect)(&sample)).collect();
+    let recognised = FORMATS.iter().copied().filter(|format| (format.detect)(&sample));
+    let (headed, fitting): (Vec<&'static Format>, Vec<_>) =
+        recognised.partition(|format| refuses_header(format, &sample));
     let by_extension = |formats: &[&'static Format]| {
         let decided = |format: &&&Format| extension.is_some_and(|given| format.extensions.contains(&given));
         let mut candidates = formats.iter().filter(decided);
@@ -176,6 +193,17 @@ pub(crate) fn detect(
     };
     let found = match fitting[..] {
         [format] => Ok(format),
+        [] if !headed.is_empty() => {
+            let found = sample.lines.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let found = String::from_utf8_lossy(found).trim_end().chars().take(80).collect();
+            let fits = names(&headed);
+            let expected = format!(
+                "{}; what follows the header fits {fits}: --format {} --skip-bad 1 reads that",
+                unknown(&sample),
+                headed[0].name
+            );
+            Err(SourceError { found, ..failed(expected) })
+        }
         // The reader of the format that the name promises tells best what is wrong with the content.
         [] => by_extension(FORMATS).ok_or_else(|| {
             let found = String::from_utf8_lossy(sample.bytes);
