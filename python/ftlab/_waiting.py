@@ -52,7 +52,7 @@ class Dies:
         on_channel: How many on each channel; 0 if that is not known.
         name: What one is called.
         by_address: Whether the address alone says at which one a page is.
-        is_closed: Whether the host keeps so many requests in the drive: a new one comes when another has ended.
+        is_closed: Whether the host has a fixed number of requests in the drive: a new one comes when another has ended.
     """
 
     count: int
