@@ -590,12 +590,13 @@ pub(crate) fn begins_with_index(lines: &[u8]) -> bool {
     let mut begin = None;
     for number in numbers {
         let Some(number) = number else { return false };
-        if *begin.get_or_insert(number) + count != number {
+        let begin = *begin.get_or_insert(number);
+        if begin > 2 || begin + count != number {
             return false;
         }
         count += 1;
     }
-    count >= 2 && begin.is_some_and(|begin| begin <= 2)
+    count >= 2
 }
 
 /// The requests of `lines`, as far as `parser` understands them.

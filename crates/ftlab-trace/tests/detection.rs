@@ -170,6 +170,12 @@ fn a_header_is_no_bad_record_of_a_format_without_one() {
 }
 
 #[test]
+fn an_index_that_begins_at_the_largest_number_is_none() {
+    let text = format!("a,op,lba\n{0},R,64\n{0},W,72\n", u64::MAX);
+    assert!(recognised("t", &text).is_err() && read("csv", &text).is_err());
+}
+
+#[test]
 fn a_hint_that_would_mislead_says_that_it_does_not_do() {
     for (text, why) in [
         ("time_us,op,lba_4k,bytes\n1,R,10,4096\n2,W,20,4096\n", "no column looks like an address"),
