@@ -13,8 +13,8 @@ from ftlab._lazy import names_of
 
 if TYPE_CHECKING:
     from ftlab.analysis.comparison import compare, improvement
-    from ftlab.analysis.courses import series
     from ftlab.analysis.front import pareto
+    from ftlab.analysis.over_time import series
     from ftlab.analysis.steady import Steady, steady_state, steady_states
     from ftlab.analysis.tables import better
     from ftlab.analysis.variance import sensitivity
@@ -38,7 +38,7 @@ __getattr__ = names_of(
     __name__,
     {
         "comparison": ("compare", "improvement"),
-        "courses": ("series",),
+        "over_time": ("series",),
         "volumes": ("fleet", "worst"),
         "front": ("pareto",),
         "steady": ("Steady", "steady_state", "steady_states"),

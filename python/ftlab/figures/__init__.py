@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from ftlab._lazy import names_of
 
 if TYPE_CHECKING:
-    from ftlab.figures.courses import series
     from ftlab.figures.grids import heatmap
+    from ftlab.figures.over_time import series
     from ftlab.figures.points import bar, line
     from ftlab.figures.saving import save
     from ftlab.figures.spread import cdf, histogram
@@ -25,7 +25,7 @@ __all__ = ["bar", "cdf", "heatmap", "histogram", "line", "save", "series"]
 __getattr__ = names_of(
     __name__,
     {
-        "courses": ("series",),
+        "over_time": ("series",),
         "grids": ("heatmap",),
         "points": ("bar", "line"),
         "saving": ("save",),

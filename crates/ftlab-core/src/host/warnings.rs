@@ -11,6 +11,7 @@ use crate::host::request::{Remark, Request};
 use crate::host::run_metrics::Arrivals;
 use crate::metrics::drift::drift;
 use crate::metrics::series::Totals;
+use crate::metrics::spread::LEAST_BEYOND;
 use crate::metrics::summary::{LatencySummary, Summary};
 use crate::metrics::warning::{STAND_IN, Warning};
 use crate::time::Time;
@@ -177,7 +178,6 @@ const OTHER_UNIT: f64 = 100.0;
 /// Requests that tell anything about the times of a workload.
 const ENOUGH_ARRIVALS: u64 = 100;
 const MANY: f64 = 0.1;
-const LEAST_BEYOND: f64 = 10.0;
 const UNFINISHED: f64 = 0.001;
 const BUSY: f64 = 0.5;
 const UNEVEN: f64 = 0.25;
@@ -499,7 +499,7 @@ fn few_samples(evidence: &Evidence<'_>) -> Option<Said> {
         ("trim", &latency.trim),
         ("flush", &latency.flush),
     ];
-    let few = |count: u64, beyond: f64| count as f64 * beyond < LEAST_BEYOND;
+    let few = |count: u64, beyond: f64| count as f64 * beyond < LEAST_BEYOND as f64;
     let told: Vec<String> = of
         .iter()
         .filter(|(_, summary)| summary.count > 0 && few(summary.count, 0.001))

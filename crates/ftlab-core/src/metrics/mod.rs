@@ -5,7 +5,7 @@ pub mod latency;
 pub mod parts;
 pub mod report;
 pub mod series;
-mod spread;
+pub(crate) mod spread;
 pub mod summary;
 pub mod warning;
 

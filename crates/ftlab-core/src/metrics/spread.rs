@@ -11,8 +11,8 @@ const OCTAVE_BITS: u32 = 7;
 const BUCKETS: usize = (55 - OCTAVE_BITS as usize + 1) << OCTAVE_BITS;
 /// Bits of an entry that count; the number of the bucket is above them.
 const COUNT_BITS: u32 = 51;
-/// As the warning `few_samples` has it.
-const LEAST_BEYOND: u64 = 10;
+/// Samples that a percentile has beyond it, or else the warning `few_samples`; in a series it is left out then.
+pub(crate) const LEAST_BEYOND: u64 = 10;
 
 /// The percentiles of a series, in thousandths, as the summary has them.
 pub(crate) const LEVELS: [u64; 4] = [500, 900, 990, 999];

@@ -28,7 +28,7 @@ _PLACES = 60
 
 
 @dataclass(frozen=True)
-class _Course:
+class _Band:
     """What is drawn of some runs."""
 
     x: Array
@@ -54,7 +54,7 @@ def _values(ends: Array, values: Array, places: Array) -> Array:
     return found
 
 
-def _course(runs: Sequence[Run], spread: float) -> _Course | None:
+def _band(runs: Sequence[Run], spread: float) -> _Band | None:
     """The median of runs at common places, and a band around it."""
     lasts = [ends[np.isfinite(values)].max() for ends, values, _ in runs if np.isfinite(values).any()]
     if not lasts:
@@ -74,9 +74,9 @@ def _course(runs: Sequence[Run], spread: float) -> _Course | None:
         known = ~np.isnan(tops).all(axis=0)
         high = np.full(places.size, np.nan)
         high[known] = np.nanmedian(tops[:, known], axis=0)
-        return _Course(places, middle, middle, high, len(runs))
+        return _Band(places, middle, middle, high, len(runs))
     low, high = (np.nanquantile(lines, share, axis=0) for share in ((1 - spread) / 2, (1 + spread) / 2))
-    return _Course(places, middle, low, high, len(runs))
+    return _Band(places, middle, low, high, len(runs))
 
 
 def _runs(table: Table, x: str, y: str, upto: str, keys: Sequence[str], over: Sequence[str]) -> dict[Any, list[Run]]:
@@ -158,10 +158,10 @@ def series(
     colors = [None] if color is None else table.values(color, "color")
     keys = [key for key in (facet, color) if key is not None]
     runs = _runs(table, x, y, upto or y, keys, over)
-    courses = {key: course for key, each in runs.items() if (course := _course(each, spread)) is not None}
-    ends = np.concatenate([[course.low, course.middle, course.high] for course in courses.values()], axis=None)
+    bands = {key: band for key, each in runs.items() if (band := _band(each, spread)) is not None}
+    ends = np.concatenate([[band.low, band.middle, band.high] for band in bands.values()], axis=None)
     every = ends[np.isfinite(ends)].tolist()
-    places = np.concatenate([course.x for course in courses.values()])
+    places = np.concatenate([band.x for band in bands.values()])
     base = wants_log(log, "y", every, chosen=10 if spans_decades(every) else 0)
     y_scale, x_scale = (
         scale_for(y, every, base, look.names),
@@ -169,20 +169,20 @@ def series(
     )
     with styled(width):
         canvas = Canvas(look, facet, facets)
-        handles = _draw(canvas, courses, (facets, colors), (facet, color), (x_scale.factor, y_scale.factor))
+        handles = _draw(canvas, bands, (facets, colors), (facet, color), (x_scale.factor, y_scale.factor))
         for axes in canvas.axes:
             x_scale.ticks_at(axes, "x", (places * x_scale.factor).tolist(), canvas.room[0], measured=True)
         finish_y(canvas, y_scale, every, from_zero=False)
         canvas.label(x_scale.text, y_scale.text)
         if color is not None:
             draw_legend(canvas, colors, handles, look.name(color), lambda value: look.value(color, value))
-        notes = _notes(courses, look.name(upto) if upto else "", spread)
+        notes = _notes(bands, look.name(upto) if upto else "", spread)
         return canvas.finish(sentence(f"{look.name(y)} over time"), [*notes, *table.warned()])
 
 
 def _draw(
     canvas: Canvas,
-    courses: Mapping[Any, _Course],
+    bands: Mapping[Any, _Band],
     values: tuple[list[Any], list[Any]],
     named: tuple[str | None, str | None],
     factors: tuple[float, float],
@@ -195,20 +195,20 @@ def _draw(
     for axes, one in zip(canvas.axes, facets, strict=True):
         for at, other in enumerate(colors):
             key = tuple(value for value, name in zip((one, other), named, strict=True) if name is not None)
-            if (course := courses.get(key)) is None:
+            if (band := bands.get(key)) is None:
                 continue
-            x = course.x * factors[0]
+            x = band.x * factors[0]
             style: dict[str, Any] = {"color": hues[at], "linestyle": DASHES[at % len(DASHES)]}
-            (handles[other],) = axes.plot(x, course.middle * factors[1], linewidth=canvas.line, **style)
-            low, high = course.low * factors[1], course.high * factors[1]
+            (handles[other],) = axes.plot(x, band.middle * factors[1], linewidth=canvas.line, **style)
+            low, high = band.low * factors[1], band.high * factors[1]
             known = np.isfinite(high)
             axes.fill_between(x[known], low[known], high[known], color=hues[at], alpha=0.2, linewidth=0)
     return handles
 
 
-def _notes(courses: Mapping[Any, _Course], upto: str, spread: float) -> list[str]:
+def _notes(bands: Mapping[Any, _Band], upto: str, spread: float) -> list[str]:
     """What must be said under the figure."""
-    counts = sorted({course.runs for course in courses.values()})
+    counts = sorted({band.runs for band in bands.values()})
     runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     several = counts[-1] > 1
     line = f"Lines: the median of {runs} runs." if several else ""
