@@ -480,3 +480,14 @@ def test_events_of_the_slowest_need_events() -> None:
     with pytest.raises(ftlab.ConfigError, match="events_slowest = 3: says what events"):
         ftlab.run(drive(), table([(0.0, "write", 0, 8)]), events_slowest=3)
     assert "events_slowest = 2" in run_small("--workload", "uniform", "--events-slowest", "2").err
+
+
+@pytest.mark.long
+def test_planes_that_work_independently_are_called_planes(tmp_path: Path) -> None:
+    planes = drive(geometry={"planes": 2}, timing={"independent_planes": True})
+    rows: list[Row] = [(0, "read", at, 8) for at in range(60)]
+    out = tmp_path / "run"
+    ftlab.run(planes, table(rows), requests_log=True, out=out)
+    assert ftlab.explain(out).die_name == "plane"
+    told = inside("explain", out).out
+    assert "\nThe plane that a request waited at longest, and how long:\n\nplane " in told

@@ -90,6 +90,7 @@ class Explanation:
         dies: A row for each die that some of the requests waited at longest, the largest first. It has ``die``,
             ``channel``, ``requests``, ``mean_ns``, and ``share`` of the waits at dies; ``all_share`` is that of all
             requests.
+        die_name: What one of them is: ``plane`` where planes work independently, and else ``die``.
         findings: What is behind it, each with a ``code`` and a ``text``. ``hot_die``: most of the waits are at a die
             that has more than others. ``one_die``: at one that has not. ``burst``: the requests came together, and wait
             for each other. ``read_modify_write``: they wait for writes of a part of a page.
@@ -100,6 +101,7 @@ class Explanation:
     parts: pl.DataFrame
     groups: pl.DataFrame
     dies: pl.DataFrame
+    die_name: str
     findings: tuple[waiting.Finding, ...]
 
     @property
@@ -156,6 +158,7 @@ class Explanation:
             "parts": self.parts.to_dicts(),
             "groups": self.groups.to_dicts(),
             "dies": self.dies.to_dicts(),
+            "die_name": self.die_name,
             "findings": [finding._asdict() for finding in self.findings],
             "requests": self.requests.head(_ROWS).to_dicts(),
         }
@@ -265,7 +268,7 @@ def explain(
     dies = _dies(log, everything, device)
     table = waiting.by_die(rows, everything, dies)
     findings = tuple(waiting.findings(rows, everything, table, dies))
-    return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()), table, findings)
+    return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()), table, dies.name, findings)
 
 
 def _dies(log: pl.DataFrame | str | os.PathLike[str], frame: pl.DataFrame, device: Device | None) -> waiting.Dies:

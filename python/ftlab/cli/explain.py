@@ -118,8 +118,8 @@ def _print_dies(found: Explanation) -> None:
         count = count_text(int(rest["requests"].sum()))
         others = f"{rest.height} others"
         rows.append([others, "", count, time_text(means), f"{shares * 100:.1f} %", f"{all_shares * 100:.1f} %"])
-    names = ["die", "channel", "requests", "these", "share", "all"]
-    click.echo("\nThe die that a request waited at longest, and how long:\n")
+    names = [found.die_name, "channel", "requests", "these", "share", "all"]
+    click.echo(f"\nThe {found.die_name} that a request waited at longest, and how long:\n")
     print_lines(table(names, rows, right=names[1:]))
 
 
