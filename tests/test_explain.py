@@ -181,6 +181,8 @@ def test_the_die_of_a_request_is_that_of_its_commands(tmp_path: Path) -> None:
     ]
     assert np.allclose(waited.select(pl.sum_horizontal(waits)).to_series(), waited["die_wait_ns"])
     assert (log["update_wait_ns"] == 0).all()
+    assert (log["longest_wait_die"].is_null() == (log["die_wait_ns"] == 0)).all()
+    assert log["longest_wait_die"].null_count() > 0
 
 
 def test_the_table_of_dies_is_printed(tmp_path: Path) -> None:

@@ -75,7 +75,9 @@ class Dies:
     def of_log(cls, log: pl.DataFrame) -> Dies:
         """As far as a request log alone tells."""
         return cls(
-            int(log["longest_wait_die"].to_numpy().max(initial=0)) + 1 if "longest_wait_die" in log.columns else 1
+            int(log["longest_wait_die"].fill_null(0).to_numpy().max(initial=0)) + 1
+            if "longest_wait_die" in log.columns
+            else 1
         )
 
     @classmethod

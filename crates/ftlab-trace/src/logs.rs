@@ -39,8 +39,8 @@ type Row = (RequestRecord, Parts);
 ///
 /// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Its parts have
 /// thousandths, and sum to it to the picosecond. What follows is no part: `longest_wait_die` is the die (or plane, where planes work
-/// independently) that the request waited at longest, and `die_wait_ns` says how long. `update_wait_ns` is what it waited for
-/// requests that write a part of a page, of `wait_read_ns` and `wait_program_ns`. Rows are in order of completion. The table
+/// independently) that the request waited at longest, or null, and `die_wait_ns` says how long. `update_wait_ns` is what it
+/// waited for requests that write a part of a page, of `wait_read_ns` and `wait_program_ns`. Rows are in order of completion. The table
 /// can be read back as a trace.
 pub struct RequestLog {
     path: String,
@@ -78,7 +78,10 @@ impl RequestLog {
             })
         }));
         columns.extend([
-            Cells::u32("longest_wait_die", |(_, parts): &Row| parts.longest_wait().0),
+            Cells::maybe_u32("longest_wait_die", |(_, parts): &Row| {
+                let (die, waited) = parts.longest_wait();
+                (waited > 0).then_some(die)
+            }),
             Cells::f64("die_wait_ns", |(_, parts): &Row| parts.longest_wait().1 as f64 / 1000.0),
             Cells::f64("update_wait_ns", |(_, parts): &Row| parts.behind_updates() as f64 / 1000.0),
         ]);

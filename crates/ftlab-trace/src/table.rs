@@ -36,6 +36,8 @@ pub(crate) enum Cells<T> {
     U64(Get<T, u64>),
     /// Unsigned, 32 bits.
     U32(Get<T, u32>),
+    /// Unsigned, 32 bits, or nothing.
+    MaybeU32(Get<T, Option<u32>>),
     /// Unsigned, 16 bits.
     U16(Get<T, u16>),
     /// Floating point.
@@ -64,6 +66,7 @@ macro_rules! columns {
 columns! {
     u64 U64 u64,
     u32 U32 u32,
+    maybe_u32 MaybeU32 Option<u32>,
     u16 U16 u16,
     f64 F64 f64,
     flag Flag bool,
@@ -77,6 +80,7 @@ impl<T> Cells<T> {
         match self {
             Cells::U64(_) => format!("required int64 {name} (integer(64,false));"),
             Cells::U32(_) => format!("required int32 {name} (integer(32,false));"),
+            Cells::MaybeU32(_) => format!("optional int32 {name} (integer(32,false));"),
             Cells::U16(_) => format!("required int32 {name} (integer(16,false));"),
             Cells::F64(_) => format!("required double {name};"),
             Cells::Flag(_) => format!("required boolean {name};"),
@@ -99,6 +103,7 @@ impl<T> Cells<T> {
         match self {
             Cells::U64(_) => Values::Int64(Vec::new()),
             Cells::U32(_) | Cells::U16(_) => Values::Int32(Vec::new()),
+            Cells::MaybeU32(_) => Values::MaybeInt32(Vec::new(), Vec::new()),
             Cells::F64(_) => Values::Double(Vec::new()),
             Cells::Flag(_) => Values::Bool(Vec::new()),
             Cells::Name(_) | Cells::Hash(_) => Values::Bytes(Vec::new()),
@@ -109,6 +114,8 @@ impl<T> Cells<T> {
 enum Values {
     Int64(Vec<i64>),
     Int32(Vec<i32>),
+    /// Those that there are, and for each row whether there is one: 1 or 0.
+    MaybeInt32(Vec<i32>, Vec<i16>),
     Double(Vec<f64>),
     Bool(Vec<bool>),
     Bytes(Vec<ByteArray>),
@@ -122,6 +129,10 @@ impl Values {
             }
             (Values::Int32(values), Cells::U32(get)) => {
                 values.extend(rows.iter().map(|row| get(row).cast_signed()));
+            }
+            (Values::MaybeInt32(values, levels), Cells::MaybeU32(get)) => {
+                levels.extend(rows.iter().map(|row| i16::from(get(row).is_some())));
+                values.extend(rows.iter().filter_map(|row| Some(get(row)?.cast_signed())));
             }
             (Values::Int32(values), Cells::U16(get)) => {
                 values.extend(rows.iter().map(|row| i32::from(get(row))));
@@ -308,6 +319,11 @@ impl<T, W: Write + Send> Encoder<T, W> {
                     writer.write_batch(values, None, None)?;
                     values.clear();
                 }
+                (ColumnWriter::Int32ColumnWriter(writer), Values::MaybeInt32(values, levels)) => {
+                    writer.write_batch(values, Some(levels), None)?;
+                    values.clear();
+                    levels.clear();
+                }
                 (ColumnWriter::DoubleColumnWriter(writer), Values::Double(values)) => {
                     writer.write_batch(values, None, None)?;
                     values.clear();
@@ -360,8 +376,17 @@ mod tests {
         }
     }
 
+    /// Of numbers that have one.
+    fn third(row: u64) -> Option<u32> {
+        row.is_multiple_of(3).then_some((row / 3) as u32)
+    }
+
     fn columns() -> Vec<Column<u64>> {
-        vec![Cells::u64("number", |row| *row), Cells::f64("half", |row| *row as f64 / 2.0)]
+        vec![
+            Cells::u64("number", |row| *row),
+            Cells::f64("half", |row| *row as f64 / 2.0),
+            Cells::maybe_u32("third", |row| third(*row)),
+        ]
     }
 
     #[test]
@@ -383,6 +408,7 @@ mod tests {
                     (row.get_ulong(0).unwrap(), row.get_double(1).unwrap()),
                     (next, next as f64 / 2.0)
                 );
+                assert_eq!(row.get_uint(2).ok(), third(next));
                 next += 1;
             }
             assert_eq!(next, rows);
