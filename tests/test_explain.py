@@ -212,6 +212,9 @@ def test_the_planted_cause_is_named(name: str) -> None:
     found = result.explain(**request)
     assert found.parts["part"][0] == cause, found.parts
     assert explaining._WORDS[cause] in found.words
+    if cause == "wait_order":
+        [row] = found.requests.iter_rows(named=True)
+        assert row["update_wait_ns"] == pytest.approx(row["wait_order_ns"] + row["wait_program_ns"])
 
 
 def test_merges_are_named() -> None:

@@ -92,8 +92,9 @@ class Explanation:
             requests.
         die_name: What one of them is: ``plane`` where planes work independently, and else ``die``.
         findings: What is behind it, each with a ``code`` and a ``text``. ``hot_die``: most of the waits are at a die
-            that has more than others. ``one_die``: at one that has not. ``burst``: the requests came together, and wait
-            for each other. ``read_modify_write``: they wait for writes of a part of a page.
+            where more requests wait than at others, all the time. ``one_die``: at one where that is not so. ``burst``:
+            the requests came together, and wait for each other. ``read_modify_write``: they wait for writes of a part
+            of a page.
     """
 
     chosen: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
 COLUMNS = ("longest_wait_die", "die_wait_ns", "update_wait_ns")
 # What requests wait for at a die or its bus because of each other.
 _BEHIND = ("read", "program", "bus", "order")
+_SECTOR_BYTES = 512
 # A wait below this share of the latency is not worth a sentence.
 _LEAST_WAIT = 0.3
-# A die is hot when it has this many times its share of the waits of all requests.
+# A die is hot when this many times as many requests waited there as at others, in most parts of the run. Requests are
+# counted, and not how long they waited: queues are longest somewhere, and where is chance. So is which of several dies
+# a request waited at longest, so that those on one die are counted.
 _HOT = 1.5
-# Requests came together when so many were ahead, and all of these came within this share of the latency.
-_LEAST_AHEAD, _TOGETHER = 4, 0.25
+# Parts of a run, and how many standard errors of their mean the excess must be.
+_PARTS_OF_RUN, _SURE = 16, 3.0
+# Requests came together when so many of those ahead, and half of these, came within this share of the time that they
+# took, and so many times as fast as requests came around that time.
+_LEAST_AHEAD, _TOGETHER, _FASTER = 4, 0.25, 2.0
 # Waits behind other requests are those of read-modify-writes when these have this share of them.
 _MOSTLY = 0.5
 
@@ -52,6 +59,7 @@ class Dies:
         on_channel: How many on each channel; 0 if that is not known.
         name: What one is called.
         by_address: Whether the address alone says at which one a page is.
+        unit_sectors: Sectors of a mapping unit; of a log without its device, those of 4 KiB.
         is_closed: Whether the host has a fixed number of requests in the drive: a new one comes when another has ended.
     """
 
@@ -59,6 +67,7 @@ class Dies:
     on_channel: int = 0
     name: str = "die"
     by_address: bool = False
+    unit_sectors: int = 4096 // _SECTOR_BYTES
     is_closed: bool = False
 
     @classmethod
@@ -69,7 +78,8 @@ class Dies:
         by_address = device.get("ftl", {}).get("striping") == "static"
         name = "plane" if shape.planes_apart else "die"
         is_closed = device.get("host", {}).get("arrival") == "closed"
-        return cls(shape.channels * on_channel, on_channel, name, by_address, is_closed)
+        unit = device["geometry"].get("mapping_unit_bytes") or device["geometry"]["page_bytes"]
+        return cls(shape.channels * on_channel, on_channel, name, by_address, unit // _SECTOR_BYTES, is_closed)
 
     @classmethod
     def of_log(cls, log: pl.DataFrame) -> Dies:
@@ -94,6 +104,11 @@ class Dies:
             return cls.of(tomllib.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{file}: expected what `ftlab run --out` wrote: {error}") from error
+
+    def is_on_one(self, log: pl.DataFrame) -> pl.Series:
+        """Which requests lie in a mapping unit."""
+        last = log["lba"] + log["sectors"].cast(log["lba"].dtype) - 1
+        return last // self.unit_sectors == log["lba"] // self.unit_sectors
 
     def named(self, die: int) -> str:
         """The name of one.
@@ -157,28 +172,33 @@ def findings(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: D
     if not set(COLUMNS) <= set(log.columns):
         return []
     latency = float(rows["latency_ns"].to_numpy().mean())
-    found = [_at_a_die(rows, table, dies, latency)]
-    if found == [None]:
-        found = [_burst(rows, log, table, dies, latency)]
+    at_a_die = _at_a_die(rows, log, table, dies, latency)
+    found = [at_a_die]
+    if at_a_die is None or at_a_die.code != "hot_die":
+        found.append(_burst(rows, log, table, dies, latency))
     found.append(_updates(rows, latency))
     return [each for each in found if each is not None]
 
 
-def _at_a_die(rows: pl.DataFrame, table: pl.DataFrame, dies: Dies, latency: float) -> Finding | None:
+def _at_a_die(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: Dies, latency: float) -> Finding | None:
     """Most of the waits were at one die, of several."""
     if dies.count == 1 or table.height == 0 or table["mean_ns"].sum() < _LEAST_WAIT * latency:
         return None
     top = table.row(0, named=True)
-    # Of two dies, chance gives one of them more than half.
-    if top["share"] < 0.5 + 0.5 / dies.count:
+    if not _is_most(top["die"], rows, dies):
         return None
     name, share = dies.named(top["die"]), f"{100 * top['share']:.0f} %"
     if rows.height == 1:
         waited = time_text(top["mean_ns"])
         return Finding("one_die", f"It waited longest at {name}, for {waited}.")
-    if top["all_share"] < _HOT / dies.count:
-        text = f"{share} of the time that they waited at a {dies.name} was at {name}"
-        return Finding("one_die", f"{text}. Of all requests, it has no more than others.")
+    on_one_die = log.filter(dies.is_on_one(log))
+    if not _is_hot(*_counts(top["die"], on_one_die), dies):
+        there, elsewhere = _counts(top["die"], log)
+        if _is_hot(there, elsewhere, dies) or not _is_most(top["die"], _meanwhile(top["die"], rows, log), dies):
+            return None
+        of_all = f"{100 * there.sum() / (there.sum() + elsewhere.sum()):.0f} %"
+        text = f"{share} of the time that they waited at a {dies.name} was at {name}. It was not so all the time"
+        return Finding("one_die", f"{text}: of all requests that waited, {of_all} did there.")
     how = 'set ftl.striping = "dynamic", or spread' if dies.by_address else "spread"
     of = f"of {count_text(dies.count)} {dies.name}s"
     return Finding(
@@ -188,31 +208,79 @@ def _at_a_die(rows: pl.DataFrame, table: pl.DataFrame, dies: Dies, latency: floa
     )
 
 
+def _is_most(die: int, of: pl.DataFrame, dies: Dies) -> bool:
+    """Whether most of the waits of requests were there. Of two dies, chance gives one of them more than half."""
+    waits, _ = _sums(of, dies.count)
+    there, everywhere = float(waits[die]), float(waits.sum())
+    return there >= (0.5 + 0.5 / dies.count) * everywhere
+
+
+def _meanwhile(die: int, rows: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """All requests that were handed over while one of some that waited at a die was in the drive.
+
+    Of a row of requests on every die, chance has the slowest ones on one.
+    """
+    there = rows.filter((rows["die_wait_ns"] > 0) & (rows["longest_wait_die"] == die))
+    begins, ends = (np.sort(there[column].to_numpy()) for column in ("start_ns", "end_ns"))
+    starts = log["start_ns"].to_numpy()
+    return log.filter(np.searchsorted(begins, starts, "right") > np.searchsorted(ends, starts, "left"))
+
+
+def _counts(die: int, log: pl.DataFrame) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """By part of the run, with as many requests each: how many waited longest at a die, and how many elsewhere."""
+    order = np.argsort(log["start_ns"].to_numpy(), kind="stable")
+    has_waited = log["die_wait_ns"].to_numpy()[order] > 0
+    is_there = has_waited & (log["longest_wait_die"].to_numpy()[order] == die)
+    part = np.arange(log.height) * _PARTS_OF_RUN // log.height
+    there = np.bincount(part, is_there, _PARTS_OF_RUN)
+    return there, np.bincount(part, has_waited, _PARTS_OF_RUN) - there
+
+
+def _is_hot(there: np.ndarray[Any, Any], elsewhere: np.ndarray[Any, Any], dies: Dies) -> bool:
+    """Whether a die has more than others on average, and not only now and then, as by a long collection."""
+    of_another = elsewhere / (dies.count - 1)
+    if there.sum() == 0 or there.sum() < _HOT * of_another.sum():
+        return False
+    excess = there - of_another
+    error = float(excess.std(ddof=1)) / math.sqrt(_PARTS_OF_RUN)
+    return float(excess.mean()) >= _SURE * error
+
+
 def _burst(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: Dies, latency: float) -> Finding | None:
     """Requests came together, and wait for each other."""
     waited = sum(float(rows[f"wait_{what}_ns"].to_numpy().mean()) for what in _BEHIND)
     if dies.is_closed or waited < _LEAST_WAIT * latency:
         return None
-    starts, ends = (np.sort(log[column].to_numpy().astype(np.int64)) for column in ("start_ns", "end_ns"))
-    own = rows["start_ns"].to_numpy().astype(np.int64)
-    last = np.searchsorted(starts, own, "right") - 1
-    ahead = last - np.searchsorted(ends, own, "right")
-    within = own - starts[last - ahead]
-    others, span = float(np.median(ahead)), float(np.median(within))
-    if others < _LEAST_AHEAD or span > _TOGETHER * latency:
+
+    def times(of: pl.DataFrame, column: str) -> np.ndarray[Any, Any]:
+        return of[column].to_numpy().astype(np.int64)
+
+    starts, came, ends = (np.sort(times(log, f"{column}_ns")) for column in ("start", "arrival", "end"))
+    own = times(rows, "start_ns")
+    ahead = np.searchsorted(starts, own, "right") - 1 - np.searchsorted(ends, own, "right")
+    # When a request came says its arrival: some are handed over together when others have ended.
+    own_came = times(rows, "arrival_ns")
+    took = times(rows, "end_ns") - own_came
+    last = np.searchsorted(came, own_came, "right") - 1
+    others = np.minimum(last - np.searchsorted(came, own_came - _TOGETHER * took, "left"), ahead)
+    within = own_came - came[last - others]
+    # As long before and after, as far as the run goes.
+    begin, end = np.maximum(own_came - took, came[0]), np.minimum(own_came + took, ends[-1])
+    around = np.searchsorted(came, end, "right") - np.searchsorted(came, begin, "left")
+    is_faster = others * (end - begin) >= _FASTER * around * within
+    if np.median((others >= _LEAST_AHEAD) & (2 * others >= ahead) & is_faster) < 1:
         return None
-    text = (
-        f"{'It' if rows.height == 1 else 'They'} came in a burst: {others:.0f} others that were in the drive had come"
-    )
+    count, span = float(np.median(others)), float(np.median(within))
+    text = f"{'It' if rows.height == 1 else 'They'} came in a burst: {count:.0f} others that were in the drive had come"
     text += " at the same time." if span == 0 else f" within {time_text(span)}."
-    if dies.count > 1:
+    if dies.count > 1 and table.height > 1:
         text += f" The waits are spread over {count_text(table.height)} of {count_text(dies.count)} {dies.name}s."
     return Finding("burst", text)
 
 
 def _updates(rows: pl.DataFrame, latency: float) -> Finding | None:
     """The waits were behind writes of a part of a page, or the requests are such writes."""
-    behind = sum(float(rows[f"wait_{what}_ns"].to_numpy().mean()) for what in ("read", "program"))
+    behind = sum(float(rows[f"wait_{what}_ns"].to_numpy().mean()) for what in ("read", "program", "order"))
     updates = float(rows["update_wait_ns"].to_numpy().mean())
     if behind < _LEAST_WAIT * latency or updates < _MOSTLY * behind:
         return None

@@ -40,7 +40,7 @@ type Row = (RequestRecord, Parts);
 /// Times are nanoseconds of simulated time; latency is from start (hand-over to the drive) to end. Its parts have
 /// thousandths, and sum to it to the picosecond. What follows is no part: `longest_wait_die` is the die (or plane, where planes work
 /// independently) that the request waited at longest, or null, and `die_wait_ns` says how long. `update_wait_ns` is what it
-/// waited for requests that write a part of a page, of `wait_read_ns` and `wait_program_ns`. Rows are in order of completion. The table
+/// waited for requests that write a part of a page, of `wait_read_ns`, `wait_program_ns` and `wait_order_ns`. Rows are in order of completion. The table
 /// can be read back as a trace.
 pub struct RequestLog {
     path: String,

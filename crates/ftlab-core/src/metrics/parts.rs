@@ -139,7 +139,7 @@ impl Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     ps: [u64; PARTS],
-    /// Behind reads and programs of other requests that only write a part of a page.
+    /// Behind reads and programs of other requests that only write a part of a page, or held up by such a program.
     updates: u64,
     /// Where it waited longest, and how long.
     die: u32,
@@ -161,10 +161,10 @@ impl Parts {
         self.ps[part as usize]
     }
 
-    /// Of [`Part::BehindRead`] and [`Part::BehindProgram`], what went by behind requests that wrote a part of a page: they
-    /// read the rest of it before they program.
+    /// Of [`Part::BehindRead`], [`Part::BehindProgram`] and [`Part::Order`], what went by behind requests that wrote a part of a
+    /// page: they read the rest of it before they program.
     pub fn behind_updates(&self) -> u64 {
-        self.updates.min(self.get(Part::BehindRead) + self.get(Part::BehindProgram))
+        self.updates.min(self.get(Part::BehindRead) + self.get(Part::BehindProgram) + self.get(Part::Order))
     }
 
     /// The die (or plane, where planes work independently) that it waited at longest, and how long; 0 when it waited at none.

@@ -395,7 +395,8 @@ impl Explanations {
         if submission.is_background() {
             return lane.held_up.add(Part::OF_CAUSES[submission.cause_index() - 1], left);
         }
-        let body = &self.bodies[self.steps[node as usize].body as usize];
+        let step = self.steps[node as usize];
+        let body = &self.bodies[step.body as usize];
         let waited = body.ready.since(body.began).0;
         if body.had_others && waited > 0 {
             // Of its own waits it is not known which came first.
@@ -407,6 +408,7 @@ impl Explanations {
             }
         }
         lane.held_up.add(Part::Order, left);
+        lane.held_up.add_updates(if step.is_update { left } else { 0 });
     }
 
     /// Nothing but its lane holds a command back from now on, and the lane has other things to do first.
@@ -608,6 +610,8 @@ impl Body {
             parts.add(part, ps);
             rest -= ps;
         }
+        let updates = lane.held_up.behind_updates() - before.behind_updates();
+        parts.add_updates(share(updates, left, total).min(rest));
         rest
     }
 }
