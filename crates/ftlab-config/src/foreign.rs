@@ -64,6 +64,43 @@ pub const FOREIGN_WORDS: &[(&str, &str, Answer)] = &[
         Instead("a run ends after workload.requests; --transform 'repeat times=3' repeats a trace"),
     ),
     ("fio", "direct", Instead("there is no page cache above the drive, so that every request is direct")),
+    (
+        "fio",
+        "rate",
+        Key(
+            "workload.rate_iops, which is its bytes a second over the bytes of a request, with host.arrival = \"open\"",
+        ),
+    ),
+    (
+        "fio",
+        "fsync",
+        Key(
+            "workload.flush_fraction, at random: a flush after n writes is a share of 1 / (n + 1) where nothing reads",
+        ),
+    ),
+    (
+        "fio",
+        "sync",
+        Key("buffer.write = \"through\"; without a write buffer each write is on flash when it ends"),
+    ),
+    (
+        "fio",
+        "norandommap",
+        Instead("each request goes anywhere, whatever was there before: nothing has to be turned off"),
+    ),
+    (
+        "fio",
+        "percentage_random",
+        Key("workload.random_fraction, a share where fio has per cent, with workload.kind = \"mix\""),
+    ),
+    ("fio", "randrw", Key("workload.read_fraction, with workload.kind = \"uniform\"")),
+    (
+        "fio",
+        "write_iolog",
+        Instead(
+            "--requests-log writes what a run served, and ftlab trace convert makes any format of it, fio_iolog too",
+        ),
+    ),
     ("MQSim", "Flash_Channel_Count", Key("geometry.channels")),
     ("MQSim", "Chip_No_Per_Channel", Key("geometry.ways")),
     ("MQSim", "Die_No_Per_Chip", Key("geometry.dies")),
@@ -97,6 +134,26 @@ pub const FOREIGN_WORDS: &[(&str, &str, Answer)] = &[
         "Page_Program_Latency_LSB",
         Key("timing.program_us, in microseconds where MQSim has nanoseconds"),
     ),
+    (
+        "MQSim",
+        "Page_Read_Latency_CSB",
+        Key("timing.read_us, as csb of its table, in microseconds where MQSim has nanoseconds"),
+    ),
+    (
+        "MQSim",
+        "Page_Read_Latency_MSB",
+        Key("timing.read_us, as msb of its table, in microseconds where MQSim has nanoseconds"),
+    ),
+    (
+        "MQSim",
+        "Page_Program_Latency_CSB",
+        Key("timing.program_us, as csb of its table, in microseconds where MQSim has nanoseconds"),
+    ),
+    (
+        "MQSim",
+        "Page_Program_Latency_MSB",
+        Key("timing.program_us, as msb of its table, in microseconds where MQSim has nanoseconds"),
+    ),
     ("MQSim", "Block_Erase_Latency", Key("timing.erase_us, in microseconds where MQSim has nanoseconds")),
     ("MQSim", "Block_PE_Cycles_Limit", Key("cell.rated_pe_cycles")),
     ("MQSim", "IO_Queue_Depth", Key("host.outstanding")),
@@ -106,12 +163,40 @@ pub const FOREIGN_WORDS: &[(&str, &str, Answer)] = &[
         "GC_Exec_Threshold",
         Key("ftl.gc_low_free_blocks, in blocks of a plane where MQSim has a share of them"),
     ),
+    (
+        "MQSim",
+        "GC_Hard_Threshold",
+        Instead(
+            "nothing interrupts a collection, and ftl.gc_pace = \"even\" spreads it over the writes that need its space",
+        ),
+    ),
+    (
+        "MQSim",
+        "Transaction_Scheduling_Policy",
+        Instead("each die works first come first served, and host.scheduler orders what waits at the host"),
+    ),
+    (
+        "MQSim",
+        "PCIe_Lane_Bandwidth",
+        Key("host.link_mb_per_s, which is 1000 times its GB/s times PCIe_Lane_Count"),
+    ),
+    ("MQSim", "PCIe_Lane_Count", Key("host.link_mb_per_s, of all lanes together")),
     ("MQSim", "Use_Copyback_for_GC", Key("timing.copyback")),
     ("MQSim", "Static_Wearleveling_Enabled", Key("ftl.wear_leveling = \"static\"")),
     ("MQSim", "Dynamic_Wearleveling_Enabled", Key("ftl.wear_leveling = \"dynamic\"")),
     ("MQSim", "Static_Wearleveling_Threshold", Key("ftl.wear_leveling_threshold")),
     ("MQSim", "Ideal_Mapping_Table", Key("map_cache.kind = \"ideal\"")),
     ("MQSim", "Device_Level_Data_Caching_Mode", Key("buffer.kind")),
+    (
+        "MQSim",
+        "Caching_Mechanism",
+        Key("buffer.kind, whose orders are others than MQSim's: both of its mechanisms are not modelled"),
+    ),
+    (
+        "MQSim",
+        "Initial_Occupancy_Percentage",
+        Instead("precondition.kind = \"fill\" writes the whole logical space, and no share of it"),
+    ),
     ("MQSim", "Enabled_Preconditioning", Key("precondition.kind")),
     ("MQSim", "Synthetic_Generator_Type", Key("host.arrival")),
     ("MQSim", "Average_No_of_Reqs_in_Queue", Key("host.queue_depth, with host.arrival = \"closed\"")),
@@ -128,8 +213,21 @@ pub const FOREIGN_WORDS: &[(&str, &str, Answer)] = &[
     ),
     ("MQSim", "Read_Percentage", Key("workload.read_fraction, a share where MQSim has per cent")),
     ("MQSim", "Average_Request_Size", Key("workload.request_bytes")),
+    (
+        "MQSim",
+        "Request_Size_Distribution",
+        Key("workload.request_bytes: one size for FIXED, and for NORMAL a table of sizes with weights"),
+    ),
     ("MQSim", "Address_Alignment_Unit", Key("workload.alignment_bytes")),
     ("MQSim", "Total_Requests_To_Generate", Key("workload.requests")),
+    (
+        "MQSim",
+        "Stop_Time",
+        Instead(
+            "a run ends after workload.requests, which is the time in seconds times workload.rate_iops; \
+             --transform 'slice to_us=60s' ends a trace by time",
+        ),
+    ),
     ("MQSim", "File_Path", Key("workload.trace, with workload.format = \"mqsim\"")),
     ("DiskSim", "op_ratio", Key("ftl.over_provisioning")),
     (
@@ -178,7 +276,7 @@ fn letters(word: &str) -> String {
     word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Sections with what fio's jobs have: elsewhere its words without a key are words of nobody.
+/// Sections with what fio's jobs have: elsewhere its words without a key are words of nobody. Nobody else writes as MQSim.
 const OF_JOBS: [&str; 4] = ["", "workload", "host", "precondition"];
 
 /// What there is here for a key of another tool in a section, as the end of a sentence.
@@ -188,7 +286,8 @@ pub(crate) fn ours(section: &str, key: &str) -> Option<String> {
     match answer {
         Key(text) => Some(format!("{tool}'s word: ftlab has {text}")),
         Instead(text) => {
-            OF_JOBS.contains(&section).then(|| format!("{tool}'s word, and no key here: {text}"))
+            let is_meant = *tool != "fio" || OF_JOBS.contains(&section);
+            is_meant.then(|| format!("{tool}'s word, and no key here: {text}"))
         }
     }
 }

@@ -547,6 +547,12 @@ fn words_of_others_are_answered_with_ours() {
         "--set host.runtime=60: unknown key: fio's word, and no key here: a run ends after workload.requests: simulated \
          time costs no waiting"
     );
+    assert_eq!(
+        overridden("ftl.GC_Hard_Threshold=0.005"),
+        "--set ftl.GC_Hard_Threshold=0.005: unknown key: MQSim's word, and no key here: nothing interrupts a collection, \
+         and ftl.gc_pace = \"even\" spreads it over the writes that need its space"
+    );
+    assert!(overridden("host.rate=1m").contains("fio's word: ftlab has workload.rate_iops"));
     // Of memory and pages nobody means fio's.
     assert!(!overridden("geometry.size=60").contains("fio"));
     assert_eq!(
