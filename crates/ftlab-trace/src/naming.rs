@@ -108,14 +108,17 @@ impl<'a> Table<'a> {
         };
         let width = rows.iter().map(Vec::len).max().unwrap_or_default();
         let is_ragged = rows.iter().any(|row| row.len() != width);
+        // What most rows have: one may have more, such as a line that is damaged.
+        let mut lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
+        lengths.sort_unstable();
+        let usual = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
         let mut names = header.map(|line| header_fields(line, mark, width)).unwrap_or_default();
         if has_header && rows.is_empty() {
             // Nothing else says how many there are.
-        } else if names.len() + 1 == width
-            && rows.iter().enumerate().all(|(at, row)| counts_from(row, 0, at, &rows))
-        {
+        } else if names.len() + 1 == usual && are_numbered(&rows, 0) {
             // R has no name for the names of rows.
             names.insert(0, "".into());
+            names.resize(width, "".into());
         } else {
             let is_of_rows = has_header || names.len() == width;
             names = if is_of_rows { names } else { Vec::new() };
@@ -150,8 +153,7 @@ impl<'a> Table<'a> {
 
     /// Whether it numbers the rows.
     fn is_running(&self, column: usize) -> bool {
-        self.rows.len() >= 2
-            && self.rows.iter().enumerate().all(|(at, row)| counts_from(row, column, at, &self.rows))
+        self.rows.len() >= 2 && are_numbered(&self.rows, column)
     }
 
     /// What a message calls it.
@@ -163,11 +165,12 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Whether the field is `at` above that of the first row, and the first is small.
-fn counts_from(row: &[Cow<'_, str>], column: usize, at: usize, rows: &[Vec<Cow<'_, str>>]) -> bool {
-    let number = |row: &[Cow<'_, str>]| row.get(column).and_then(|field| field.parse::<u64>().ok());
-    let first = rows.first().and_then(|row| number(row)).filter(|first| *first <= 2);
-    first.is_some_and(|first| number(row) == Some(first + at as u64))
+/// Whether a column numbers the rows, from a small number on: nearly all, as a line may be missing or damaged.
+fn are_numbered(rows: &[Vec<Cow<'_, str>>], column: usize) -> bool {
+    let numbers: Vec<u64> =
+        rows.iter().filter_map(|row| row.get(column).and_then(|field| field.parse().ok())).collect();
+    let steps = numbers.windows(2).filter(|pair| pair[0].checked_add(1) == Some(pair[1])).count();
+    numbers.first().is_some_and(|first| *first <= 2) && (rows.len() - 1 - steps) * 10 <= rows.len()
 }
 
 fn fields(line: &str, mark: Option<char>) -> Vec<Cow<'_, str>> {

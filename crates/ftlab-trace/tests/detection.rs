@@ -241,6 +241,24 @@ fn tables_with_other_columns_are_told_how_to_be_read() {
     assert_eq!(advised(&error), "columns:arrival_ns,op[read=read write=write skip=reed],lba,sectors");
     assert!(error.contains("lines with reed in op left out"), "{error}");
     assert_eq!(read(advised(&error), odd).unwrap().len(), 2);
+    // A line of R's that is damaged or missing does not give the name of one column to the next.
+    let row = |at: u64| {
+        format!("\"{}\",{},\"{}\",{},4096\n", at + 1, at, ["R", "W"][at as usize % 2], at * 7 % 50 * 4096)
+    };
+    let rows = |but: u64, instead: &str| {
+        let all: String = (0..40).map(|at| if at == but { instead.to_owned() } else { row(at) }).collect();
+        format!("\"time_ms\",\"kind\",\"start_byte\",\"size_bytes\"\n{all}")
+    };
+    for (instead, layout, count) in [
+        (row(20).replace('\n', ",x,y\n"), "columns:-,arrival_ms,op,offset_bytes,bytes,...", 40),
+        (format!("x{}", row(20)), "columns:-,arrival_ms,op,offset_bytes,bytes", 40),
+        (String::new(), "columns:-,arrival_ms,op,offset_bytes,bytes", 39),
+    ] {
+        let text = rows(20, &instead);
+        let advice = recognised("t.txt", &text).unwrap_err();
+        assert_eq!(advised(&advice), layout, "{advice}");
+        assert_eq!(read(layout, &text).unwrap().len(), count);
+    }
     // An example is said to be one.
     let strange = recognised("t.txt", "Once upon a time there were 2 drives\n").unwrap_err();
     assert!(strange.contains("those of an example"), "{strange}");
