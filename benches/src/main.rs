@@ -3,10 +3,11 @@
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
 //! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges`,
-//! `--only buffers`, `--only evictions`, `--only nvm` or `--only parts` does one part.
+//! `--only buffers`, `--only evictions`, `--only nvm`, `--only parts` or `--only fill` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod buffers;
+mod fill;
 mod limit;
 mod merges;
 #[path = "../../crates/ftlab-core/tests/common/nothing.rs"]
@@ -50,6 +51,10 @@ fn main() {
     let scale = if smoke { SMOKE } else { FULL };
     let only = std::env::args().skip_while(|arg| arg != "--only").nth(1);
     let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
+    // First, as it tells what memory the process takes.
+    if wanted("fill") {
+        fill::large_drives(&scale);
+    }
     if wanted("overwrites") {
         overwrites(&scale);
     }

@@ -208,13 +208,18 @@ impl PageRun {
 
 /// Enter the places of units into their entries of a table: pages of `slots` units fill blocks in turn, whose first units
 /// are `starts`. `places` is overwritten; a caller with many such fills keeps its memory.
-pub fn enter_in_turn(entries: &mut [u32], starts: &[Ppn], slots: u32, places: &mut Vec<u32>) {
+pub fn enter_in_turn(
+    entries: &mut [u32],
+    starts: &(impl Iterator<Item = Ppn> + Clone),
+    slots: u32,
+    places: &mut Vec<u32>,
+) {
     /// Rows are entered several at once where they are short: the processor works on many entries then.
     const AT_ONCE: usize = 256;
     places.clear();
     let mut beyond = 0;
     while beyond == 0 || places.len() < AT_ONCE {
-        places.extend(starts.iter().flat_map(|start| start.0 + beyond..start.0 + beyond + slots));
+        places.extend(starts.clone().flat_map(|start| start.0 + beyond..start.0 + beyond + slots));
         beyond += slots;
         if places.is_empty() {
             return;
@@ -258,7 +263,7 @@ mod tests {
         {
             let starts: Vec<Ppn> = (0..blocks).map(|block| Ppn(1000 * block + 100)).collect();
             let mut entries = vec![0; units as usize];
-            enter_in_turn(&mut entries, &starts, slots, &mut vec![9; 3]);
+            enter_in_turn(&mut entries, &starts.iter().copied(), slots, &mut vec![9; 3]);
             let mut expected = vec![0; units as usize];
             for block in 0..blocks {
                 let pages = (units / slots).saturating_sub(block).div_ceil(blocks);

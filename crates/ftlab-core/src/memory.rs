@@ -1,6 +1,6 @@
 //! How much memory the tables of a drive take at most, before it is made.
 
-use crate::config::{DeviceConfig, Model};
+use crate::config::{Atomic, DeviceConfig, FillLayout, Model};
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::page::capacity::{open_blocks_per_plane, translation_layout};
 use crate::geometry::SECTOR_BYTES;
@@ -9,6 +9,11 @@ use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 
 /// Tables of a drive for each physical mapping unit, without its mapping cache. `tests/allocations.rs` holds it.
 const BYTES_PER_UNIT: u64 = 12;
+/// The same of page mapping: where a unit is, its spare area, and a bit each for its validity and among the victims.
+const BYTES_PER_MAPPED_UNIT: f64 = 8.25;
+/// With page mapping, for each block and for each level of the victims of a plane.
+const BYTES_PER_BLOCK: u64 = 64;
+const BYTES_PER_LEVEL: u64 = 16;
 /// With verification: a version for each sector.
 const VERIFY_BYTES_PER_SECTOR: u64 = 8;
 /// With verification: what translation pages say of a unit.
@@ -71,6 +76,48 @@ fn buffer_bytes(config: &DeviceConfig, verify: bool) -> u64 {
     frames * (BYTES_PER_FRAME + versions) + (4 << 10)
 }
 
+/// Tables of units and of blocks.
+fn of_units(config: &DeviceConfig, units: u64) -> u64 {
+    if config.ftl.kind.kind() != FtlKind::Page || config.map_cache.kind.is_cache() {
+        return units * BYTES_PER_UNIT;
+    }
+    (units as f64 * BYTES_PER_MAPPED_UNIT) as u64 + of_blocks(config)
+}
+
+fn of_blocks(config: &DeviceConfig) -> u64 {
+    let g = &config.geometry;
+    let levels = config.physical_units() / g.all_planes() / u64::from(g.blocks_per_plane) + 1;
+    let of_plane = u64::from(g.blocks_per_plane) * BYTES_PER_BLOCK + levels * BYTES_PER_LEVEL;
+    g.all_planes() * of_plane + (64 << 10)
+}
+
+/// Whether a first fill of the drive takes no memory of units: a formula says where they are, and nothing looks at each
+/// write.
+pub fn fills_by_formula(config: &DeviceConfig, verify: bool) -> bool {
+    let in_turn = config.ftl.placement.fills_in_turn() && !config.strays();
+    config.model != Model::MappingCache
+        && !verify
+        && config.ftl.kind.kind() == FtlKind::Page
+        && !config.map_cache.kind.is_cache()
+        && config.lsb_backup.copies().is_none()
+        && config.power.atomic != Atomic::Request
+        && (in_turn || config.precondition.layout() == Some(FillLayout::Blocks))
+}
+
+/// Bytes that the tables of a drive take before its first request, if the rest is taken only where requests touch it; `None`
+/// where they take all at once. Call after [`DeviceConfig::validate`].
+pub fn bytes_at_first(config: &DeviceConfig, verify: bool) -> Option<u64> {
+    let is_aged = config.precondition.aging().is_some();
+    if is_aged || !fills_by_formula(config, verify) {
+        return None;
+    }
+    let all = bytes_at_most(config, verify);
+    let units = config.physical_units();
+    // The last pages of a fill, less than a round of blocks over all planes, are written.
+    let round = units / u64::from(config.geometry.blocks_per_plane);
+    Some(all - of_units(config, units) + of_units(config, round.min(units)))
+}
+
 /// Bytes that the tables of a drive take at most. Call after [`DeviceConfig::validate`].
 pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
     if config.model == Model::MappingCache {
@@ -80,7 +127,7 @@ pub fn bytes_at_most(config: &DeviceConfig, verify: bool) -> u64 {
     let sectors = units * (config.unit_bytes() / u64::from(SECTOR_BYTES));
     let blocks = config.geometry.all_planes() * u64::from(config.geometry.blocks_per_plane);
     let verifying = sectors * VERIFY_BYTES_PER_SECTOR + units * VERIFY_BYTES_PER_UNIT;
-    units * BYTES_PER_UNIT
+    of_units(config, units)
         + config.ftl.placement.table_bytes(config.logical_pages(), blocks)
         + if verify { verifying } else { 0 }
         + cache_bytes(config, translation_layout(config))

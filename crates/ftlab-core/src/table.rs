@@ -15,8 +15,24 @@ use crate::interrupt::Interrupt;
 /// pages, which costs more than the touch itself.
 pub(crate) fn zeros<T: Copy + Default>(len: usize) -> Vec<T> {
     let table = vec![T::default(); len];
-    advise_large_pages(&table);
+    advise(&table, Pages::Large);
     table
+}
+
+/// Tables of more bytes begin on small pages, where little of them may be touched: a large page is 512 small ones.
+const LARGEST_DENSE: usize = 16 << 20;
+
+/// The system may refuse to promise memory for larger ones, though little of them will be touched.
+const LARGEST_PROMISED: usize = 1 << 30;
+
+/// The pages of memory that a table is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    Small,
+    /// From the first touch on.
+    Large,
+    /// Those that have been touched, too.
+    Gathered,
 }
 
 /// A table of `len` times `value`, on large pages too. Once the end is asked for it stays zeros: nobody reads it any more.
@@ -32,21 +48,28 @@ pub(crate) fn filled(len: usize, value: u32, interrupt: &Interrupt) -> Vec<u32> 
 }
 
 #[cfg(target_os = "linux")]
-fn advise_large_pages<T>(table: &Vec<T>) {
+fn advise<T>(table: &[T], pages: Pages) {
     const LARGE: usize = 1 << 21;
+    /// Of Linux 6.1 on; not in the headers of every C library.
+    const MADV_COLLAPSE: libc::c_int = 25;
+    let advice: &[libc::c_int] = match pages {
+        Pages::Small => &[libc::MADV_NOHUGEPAGE],
+        Pages::Large => &[libc::MADV_HUGEPAGE],
+        Pages::Gathered => &[libc::MADV_HUGEPAGE, MADV_COLLAPSE],
+    };
     let start = (table.as_ptr() as usize).next_multiple_of(LARGE);
-    let end = table.as_ptr() as usize + table.capacity() * size_of::<T>();
+    let end = table.as_ptr() as usize + size_of_val(table);
     if start + LARGE <= end {
-        // SAFETY: the range lies within one allocation of ours; the advice changes how it is paged, not what it holds.
-        // It may be refused, and then nothing changes.
-        unsafe {
-            libc::madvise(start as *mut libc::c_void, (end - start) / LARGE * LARGE, libc::MADV_HUGEPAGE)
-        };
+        for advice in advice {
+            // SAFETY: the range lies within one allocation of ours; the advice changes how it is paged, not what it holds.
+            // It may be refused, and then nothing changes.
+            unsafe { libc::madvise(start as *mut libc::c_void, (end - start) / LARGE * LARGE, *advice) };
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise_large_pages<T>(_: &Vec<T>) {}
+fn advise<T>(_: &[T], _: Pages) {}
 
 /// Ask the processor to bring `table[index]` into its cache; nothing else happens, not even for a wrong index.
 #[inline(always)]
@@ -73,6 +96,8 @@ pub(crate) struct Table<T> {
     /// Changed since `shared` was written.
     changed: AtomicBool,
     memory: Memory,
+    /// On small pages, as little of it may be touched.
+    is_sparse: bool,
     shared: Mutex<Option<Arc<Shared>>>,
 }
 
@@ -113,7 +138,14 @@ impl<T> From<Vec<T>> for Table<T> {
         let mut own = ManuallyDrop::new(own);
         let (len, memory) = (own.len(), Memory::Own(own.capacity()));
         let start = NonNull::new(own.as_mut_ptr()).unwrap_or(NonNull::dangling());
-        Self { start, len, changed: AtomicBool::new(true), memory, shared: Mutex::new(None) }
+        Self {
+            start,
+            len,
+            changed: AtomicBool::new(true),
+            memory,
+            is_sparse: false,
+            shared: Mutex::new(None),
+        }
     }
 }
 
@@ -130,6 +162,54 @@ impl Plain for u64 {}
 
 /// Tables of fewer bytes are copied whole: that is as fast.
 const LEAST_SHARED: usize = 1 << 22;
+
+impl<T: Plain + Default> Table<T> {
+    /// Zeros of which perhaps little will be touched: a large table takes memory by small pages, until it is said to be
+    /// [dense](Self::make_dense).
+    pub(crate) fn sparse_zeros(len: usize) -> Self {
+        let bytes = len * size_of::<T>();
+        if bytes <= LARGEST_DENSE {
+            return zeros(len).into();
+        }
+        let mapped = if bytes > LARGEST_PROMISED { Self::unpromised_zeros(len) } else { None };
+        let mut table = mapped.unwrap_or_else(|| vec![T::default(); len].into());
+        advise(&table, Pages::Small);
+        table.is_sparse = true;
+        table
+    }
+
+    /// Zeros that the system has not promised to have room for; `None` where it knows no such thing.
+    #[cfg(target_os = "linux")]
+    fn unpromised_zeros(len: usize) -> Option<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping, at an address that the system chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len * size_of::<T>(), access, kind, -1, 0) };
+        let start = NonNull::new(start.cast::<T>()).filter(|_| start != libc::MAP_FAILED)?;
+        Some(Self {
+            start,
+            len,
+            changed: AtomicBool::new(true),
+            memory: Memory::Mapped,
+            is_sparse: false,
+            shared: Mutex::new(None),
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn unpromised_zeros(_: usize) -> Option<Self> {
+        None
+    }
+}
+
+impl<T> Table<T> {
+    /// Much of it is going to be touched: it is on large pages from now on, as far as it was touched also where it was.
+    pub(crate) fn make_dense(&mut self) {
+        if std::mem::take(&mut self.is_sparse) {
+            advise(self, Pages::Gathered);
+        }
+    }
+}
 
 impl<T: Plain> Clone for Table<T> {
     fn clone(&self) -> Self {
@@ -153,7 +233,14 @@ impl<T: Plain> Table<T> {
         let shared = held.clone()?;
         let start = NonNull::new(shared.map(bytes)?.cast::<T>())?;
         let changed = AtomicBool::new(false);
-        Some(Self { start, len: self.len, changed, memory: Memory::Mapped, shared: Mutex::new(Some(shared)) })
+        Some(Self {
+            start,
+            len: self.len,
+            changed,
+            memory: Memory::Mapped,
+            is_sparse: false,
+            shared: Mutex::new(Some(shared)),
+        })
     }
 }
 
@@ -261,6 +348,22 @@ mod tests {
         drop((original, one));
         assert_eq!((later[count - 1], of_copy[5], of_other[5]), (9, 7, 0));
         assert!(later[..count - 1] == of_other[..count - 1]);
+    }
+
+    #[test]
+    fn sparse_tables_hold_what_dense_ones_hold() {
+        for len in [LARGEST_DENSE / 8 + 1, LARGEST_PROMISED / 8 + 1] {
+            let mut sparse = Table::<u64>::sparse_zeros(len);
+            assert!(sparse.is_sparse);
+            for at in (0..len).step_by(len / 5) {
+                sparse[at] = at as u64 + 1;
+            }
+            let pages: Vec<u64> = sparse.iter().step_by(len / 5).copied().collect();
+            sparse.make_dense();
+            assert!(!sparse.is_sparse && sparse.iter().step_by(len / 5).eq(&pages));
+            assert_eq!(pages, (0..len as u64).step_by(len / 5).map(|at| at + 1).collect::<Vec<_>>());
+        }
+        assert!(!Table::<u64>::sparse_zeros(100).is_sparse);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ftlab_core::ftl::gc::VictimKind;
 use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError, SourceFactory};
 use ftlab_core::mapcache::MapCacheKind;
-use ftlab_core::memory::bytes_at_most;
+use ftlab_core::memory::{bytes_at_first, bytes_at_most};
 use ftlab_core::nvm::cache::NvmCounts;
 use serde_json::json;
 
@@ -34,6 +34,11 @@ unsafe impl GlobalAlloc for Counting {
         count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE_BYTES.fetch_sub(layout.size() as u64, Ordering::Relaxed);
@@ -324,5 +329,82 @@ fn a_page_takes_at_most_twelve_bytes() {
         let told = outcome.summary.memory.bytes_per_page;
         println!("{}: {most:.2} bytes a page, {told:.2} of them tables", kind.name());
         assert!(told <= most && most <= 12.0, "{}: {most} bytes a page, {told} of them tables", kind.name());
+    }
+}
+
+/// A thousand writes all over a drive, and what memory the process has when they have been taken.
+#[cfg(target_os = "linux")]
+struct Scattered {
+    units: u64,
+    left: u64,
+}
+
+#[cfg(target_os = "linux")]
+static RESIDENT_AT_END: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of memory that this process has.
+#[cfg(target_os = "linux")]
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+#[cfg(target_os = "linux")]
+impl RequestSource for Scattered {
+    fn fill(&mut self, out: &mut Vec<Request>, max: usize) -> Result<usize, SourceError> {
+        let count = self.left.min(max as u64);
+        for _ in 0..count {
+            let lba = self.left * 1_234_567_891 % self.units * 8;
+            out.push(Request { arrival_ns: 0, lba, sectors: 8, op: Op::Write, stream: 0, fua: false });
+            self.left -= 1;
+        }
+        RESIDENT_AT_END.store(resident(), Ordering::Relaxed);
+        Ok(count as usize)
+    }
+}
+
+#[cfg(target_os = "linux")]
+struct ScatteredOn(u64);
+
+#[cfg(target_os = "linux")]
+impl SourceFactory for ScatteredOn {
+    fn open(&self, _: u64) -> Result<Box<dyn RequestSource>, SourceError> {
+        Ok(Box::new(Scattered { units: self.0, left: 1000 }))
+    }
+}
+
+/// Drives of a terabyte that nobody has written, or a formula has filled. They take what was announced before their first
+/// request. A request touches a page of memory or two in each of few tables.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_large_drive_takes_memory_for_what_is_touched() {
+    const PAGES_OF_REQUEST: u64 = 8;
+    let _alone = ALONE.lock().unwrap();
+    for (slots, precondition) in [
+        (4, json!({ "kind": "none" })),
+        (4, json!({ "kind": "fill" })),
+        (1, json!({ "kind": "fill", "layout": "blocks" })),
+    ] {
+        let text = json!({
+            "geometry": { "channels": 8, "ways": 4, "planes": 4, "blocks_per_plane": 512, "pages_per_block": 4096 / slots,
+                "page_bytes": 4096 * slots, "mapping_unit_bytes": 4096 },
+            "host": { "arrival": "closed", "queue_depth": 32 },
+            "precondition": precondition,
+        });
+        let config: DeviceConfig = serde_json::from_value(text).unwrap();
+        config.validate().unwrap();
+        let before = resident();
+        let source = ScatteredOn(config.logical_pages());
+        let outcome =
+            simulate(&config, &source, &RunOptions::default(), &RunControl::default(), &mut ()).unwrap();
+        assert_eq!((outcome.error, outcome.summary.host.completed), (None, 1000));
+        let taken = RESIDENT_AT_END.load(Ordering::Relaxed).saturating_sub(before);
+        let first = bytes_at_first(&config, false).unwrap();
+        println!("{precondition}: {} MB, {} announced for the start", taken >> 20, first >> 20);
+        assert!(
+            taken <= first + 1000 * PAGES_OF_REQUEST * 4096,
+            "{taken} bytes of {first} and 1,000 requests"
+        );
+        assert!(taken <= 100 << 20, "{taken} bytes for {} units", config.physical_units());
     }
 }

@@ -250,6 +250,11 @@ impl DeviceConfig {
         self.geometry.slots_per_page() > 1 && (self.buffer.writes_back() || self.nvm.is_on())
     }
 
+    /// Whether such pages have units of planes other than their own, where addresses decide.
+    pub(crate) fn strays(&self) -> bool {
+        self.gathers() && !self.ftl.placement.goes_by_turn() && self.geometry.all_planes() > 1
+    }
+
     /// Whether a unit may be written to another lane (a die, or a plane where planes work independently) than the last time.
     pub(crate) fn moves_between_lanes(&self) -> bool {
         let (g, placement) = (&self.geometry, &self.ftl.placement);

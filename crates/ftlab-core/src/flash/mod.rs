@@ -5,6 +5,7 @@ pub mod clock;
 mod contents;
 pub mod event_port;
 mod event_tree;
+pub mod filled;
 mod groups;
 pub(crate) mod history;
 mod line;
@@ -18,10 +19,13 @@ mod waiter;
 
 pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 
+use std::sync::Arc;
+
 use crate::access::{Access, PageRun};
 use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::{PageClass, page_classes};
+use crate::flash::filled::Filled;
 use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
 use crate::flash::pairs::PairGuard;
@@ -358,6 +362,24 @@ impl<P: FlashPort> Flash<P> {
         Ok(Ppn(first as u32))
     }
 
+    /// Program the data pages of an erased block as `filled` says, in flash that nothing looks at; returns the first unit. The
+    /// same as a [`program_run`](Self::program_run) of them, and takes no time.
+    ///
+    /// # Errors
+    /// As `program`.
+    pub fn program_as_filled(
+        &mut self,
+        block: BlockId,
+        filled: &Arc<Filled>,
+        cause: Cause,
+    ) -> FlashResult<Ppn> {
+        debug_assert!(!self.has_backup() && !P::LISTENS, "programs are looked at one by one");
+        let first = self.nand.program_as_filled(block, filled, cause)?;
+        let pages = self.geometry().data_pages_per_block;
+        self.counts[Command::Program as usize][cause as usize] += u64::from(pages);
+        Ok(Ppn(first as u32))
+    }
+
     /// Program a page of metadata of which one sector crosses the bus.
     ///
     /// # Errors
@@ -521,16 +543,16 @@ impl<P: FlashPort> Flash<P> {
     /// have them in its queue. `table` says where units are now. Programs of a block end in order, so the last one is
     /// waited for.
     #[inline]
-    pub(crate) fn superseded(&mut self, block: BlockId, table: &[u32]) -> P::Ticket {
+    pub(crate) fn superseded(&mut self, block: BlockId, place: impl Fn(Lpn) -> Option<Ppn>) -> P::Ticket {
         if self.last_programs.is_empty() {
             self.port.ready()
         } else {
-            self.superseded_elsewhere(block, table)
+            self.superseded_elsewhere(block, place)
         }
     }
 
     #[inline(never)]
-    fn superseded_elsewhere(&mut self, block: BlockId, table: &[u32]) -> P::Ticket {
+    fn superseded_elsewhere(&mut self, block: BlockId, place: impl Fn(Lpn) -> Option<Ppn>) -> P::Ticket {
         let mut done = self.port.ready();
         let mut seen = std::mem::take(&mut self.homes);
         seen.clear();
@@ -538,9 +560,8 @@ impl<P: FlashPort> Flash<P> {
         let lane = |block: BlockId| self.lane_of(block);
         let first = geometry.first_unit(block).0;
         for ppn in (first..first + geometry.units_per_block()).map(Ppn) {
-            let now =
-                self.nand.lpn(ppn).and_then(|lpn| table.get(lpn.index())).filter(|now| **now != u32::MAX);
-            let Some(home) = now.map(|now| geometry.block_of(Ppn(*now))) else { continue };
+            let now = self.nand.lpn(ppn).and_then(&place);
+            let Some(home) = now.map(|now| geometry.block_of(now)) else { continue };
             if lane(home) != lane(block) && !seen.contains(&home) {
                 seen.push(home);
             }

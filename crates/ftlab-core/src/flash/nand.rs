@@ -1,27 +1,56 @@
 //! The NAND array: it alone holds pages, and refuses what real flash refuses.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use crate::access::{PageRun, UnitAccess};
 use crate::cause::{Cause, Command};
 use crate::error::{FlashResult, RunError};
 use crate::flash::cell::WordLines;
 use crate::flash::contents::Contents;
+use crate::flash::filled::Filled;
 use crate::flash::history::{Change, GroupMark, History, Home};
 use crate::flash::role::{Purpose, Role};
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn};
 use crate::table::{self, Table};
 use crate::tape::{Tape, Taped, taped};
 
-/// Spare area of a mapping unit that was never written since its block was erased. Spare areas are kept as complements of
-/// logical units: memory as the system gives it is an erased drive.
-const UNWRITTEN: u32 = 0;
+/// Spare area of a unit of which nothing was entered. In a page that was programmed, the formula of the fill says what it
+/// is. Spare areas are kept as complements of logical units: memory as the system gives it is an erased drive, or a filled
+/// one.
+const AS_FILLED: u32 = 0;
+/// Spare area of a page that was passed over: a later one of its block was programmed.
+const SKIPPED: u32 = 1;
 /// Spare area of a page that the power has torn, and of those that it took with it.
-const UNREADABLE: u32 = 1;
+const UNREADABLE: u32 = 2;
 /// Spare area of a slot that was programmed without data: its page was not full.
-const PADDING: u32 = 2;
+const PADDING: u32 = 3;
 /// Spare area of the slots of a summary page.
-const METADATA: u32 = 3;
+const METADATA: u32 = 4;
+
+/// A drive is densely touched once a block in so many was written, the fill by formula left out. Pages of memory have 1,024
+/// entries: scattered writes have touched most of them by then.
+const SPARSE_SHARE: u32 = 256;
+
+/// What of a block was not entered, since the formula of the fill says it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum ByFormula {
+    #[default]
+    Nothing,
+    Spare,
+    SpareAndValidity,
+}
+
+impl Taped for ByFormula {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let mut byte = *self as u8;
+        byte.tape(tape)?;
+        let all = [Self::Nothing, Self::Spare, Self::SpareAndValidity];
+        *self = *all.get(usize::from(byte)).ok_or(std::io::ErrorKind::InvalidData)?;
+        Ok(())
+    }
+}
 
 /// The state of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,13 +81,36 @@ pub struct NandArray {
     /// What each block is for, while it has pages or is open.
     purposes: Vec<Purpose>,
     openings: u32,
+    /// So many openings make the tables [dense](Table::make_dense).
+    dense_from: u32,
+    /// How the drive was filled, if nobody has written that.
+    filled: Option<Arc<Filled>>,
+    /// By block; empty where there is no such fill.
+    by_formula: Vec<ByFormula>,
     /// With verification.
     contents: Option<Contents>,
 }
 
 impl Taped for NandArray {
     fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
-        let Self { geometry: _, spare, valid, blocks, purposes, openings, contents } = self;
+        let Self {
+            geometry,
+            spare,
+            valid,
+            blocks,
+            purposes,
+            openings,
+            dense_from,
+            filled,
+            by_formula,
+            contents,
+        } = self;
+        dense_from.tape(tape)?;
+        Filled::tape(filled, geometry, tape)?;
+        by_formula.tape(tape)?;
+        if by_formula.len() != if filled.is_some() { blocks.len() } else { 0 } {
+            return Err(std::io::ErrorKind::InvalidData.into());
+        }
         tape.table(spare)?;
         tape.table(valid)?;
         tape.each(blocks)?;
@@ -73,11 +125,14 @@ impl NandArray {
     pub fn new(geometry: &Geometry, verify: bool) -> Self {
         let units = geometry.physical_units() as usize;
         Self {
-            spare: table::zeros(units).into(),
-            valid: table::zeros(units.div_ceil(64)).into(),
+            spare: Table::sparse_zeros(units),
+            valid: Table::sparse_zeros(units.div_ceil(64)),
             blocks: table::zeros(geometry.blocks() as usize),
             purposes: vec![Purpose::default(); geometry.blocks() as usize],
             openings: 0,
+            dense_from: geometry.blocks() / SPARSE_SHARE + 1,
+            filled: None,
+            by_formula: Vec::new(),
             contents: verify.then(|| Contents::new(geometry)),
             geometry: geometry.clone(),
         }
@@ -116,14 +171,61 @@ impl NandArray {
     /// Whether the data of a mapping unit are live.
     #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
-        self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1
+        self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1 || self.is_valid_by_formula(ppn)
+    }
+
+    #[cold]
+    fn is_valid_by_formula(&self, ppn: Ppn) -> bool {
+        let PageAt { block, index } = self.geometry.page_of(ppn);
+        self.by_formula_of(block) == ByFormula::SpareAndValidity && index < self.geometry.data_pages_per_block
+    }
+
+    fn by_formula_of(&self, block: BlockId) -> ByFormula {
+        self.by_formula.get(block.index()).copied().unwrap_or_default()
     }
 
     /// The logical unit that the spare area of `ppn` names; `None` when it holds no data.
     #[inline]
     pub fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
         let spare = self.spare[ppn.index()];
-        (spare > METADATA).then_some(Lpn(!spare))
+        if spare > METADATA { Some(Lpn(!spare)) } else { self.lpn_by_formula(ppn) }
+    }
+
+    #[cold]
+    fn lpn_by_formula(&self, ppn: Ppn) -> Option<Lpn> {
+        self.filled.as_ref().filter(|_| self.is_as_filled(self.geometry.page_of(ppn)))?.lpn(ppn)
+    }
+
+    /// Enter the validity of a block, which is as the fill has left it.
+    #[cold]
+    #[inline(never)]
+    fn enter_validity(&mut self, block: BlockId) {
+        if self.by_formula_of(block) == ByFormula::SpareAndValidity {
+            self.set_valid(
+                self.geometry.first_unit(block).index(),
+                self.geometry.data_units_per_block() as usize,
+            );
+            self.by_formula[block.index()] = ByFormula::Spare;
+        }
+    }
+
+    /// Enter everything of a block that the formula says.
+    #[cold]
+    #[inline(never)]
+    fn enter_all(&mut self, block: BlockId) {
+        self.enter_validity(block);
+        if self.by_formula_of(block) == ByFormula::Nothing {
+            return;
+        }
+        self.by_formula[block.index()] = ByFormula::Nothing;
+        let Some(filled) = self.filled.clone() else { return };
+        let units = self.geometry.units_per_block() as usize;
+        let spare = &mut self.spare[self.geometry.first_unit(block).index()..][..units];
+        let (data, rest) = spare.split_at_mut(self.geometry.data_units_per_block() as usize);
+        let pages = self.geometry.data_pages_per_block;
+        let run = PageRun { first: filled.first(block), stride: filled.stride(), pages };
+        enter_run(data, run, self.geometry.slots_per_page);
+        rest.fill(METADATA);
     }
 
     /// In ascending order of what their spare areas name.
@@ -150,6 +252,9 @@ impl NandArray {
 
     /// The power was cut: which data are live was known in memory only.
     pub(crate) fn forget_validity(&mut self) {
+        for block in (0..self.by_formula.len() as u32).map(BlockId) {
+            self.enter_all(block);
+        }
         self.valid.fill(0);
         for block in &mut self.blocks {
             block.valid = 0;
@@ -184,8 +289,18 @@ impl NandArray {
     /// Number the opening of an erased block, which is for `role` from its first program on.
     pub fn open(&mut self, block: BlockId, role: Role) {
         self.openings += 1;
+        if self.openings == self.dense_from {
+            self.spare.make_dense();
+            self.valid.make_dense();
+        }
         self.blocks[block.index()].sequence = self.openings;
         self.purposes[block.index()] = Purpose::new(role, false);
+    }
+
+    /// Whether so much was written that tables are touched everywhere.
+    #[inline]
+    pub fn is_dense(&self) -> bool {
+        self.openings >= self.dense_from
     }
 
     /// An erased block takes the place of another, which was opened as the `sequence`-th.
@@ -252,20 +367,32 @@ impl NandArray {
     /// When they were not live.
     #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> FlashResult<(BlockId, u32)> {
-        let (word, bit) = (&mut self.valid[ppn.index() / 64], 1_u64 << (ppn.0 % 64));
-        if *word & bit == 0 {
-            return Err(broken(format!("physical unit {} was invalidated twice", ppn.0)));
+        let (at, bit) = (ppn.index() / 64, 1_u64 << (ppn.0 % 64));
+        if self.valid[at] & bit == 0 {
+            self.enter_validity(self.geometry.block_of(ppn));
+            if self.valid[at] & bit == 0 {
+                return Err(broken(format!("physical unit {} was invalidated twice", ppn.0)));
+            }
         }
-        *word ^= bit;
+        self.valid[at] ^= bit;
         let block = self.geometry.block_of(ppn);
         let state = &mut self.blocks[block.index()];
         state.valid -= 1;
         Ok((block, state.valid.into()))
     }
 
+    /// The live units of a block, ascending; for those who need not be fast.
+    pub fn valid_of(&self, block: BlockId) -> impl Iterator<Item = Ppn> {
+        let first = self.geometry.first_unit(block).0;
+        (first..first + self.geometry.units_per_block()).map(Ppn).filter(|ppn| self.is_valid(*ppn))
+    }
+
     /// Append the live units of `block` to `out`, ascending, and tell `visit` whose they are.
     #[inline]
-    pub fn collect_valid(&self, block: BlockId, out: &mut Vec<Ppn>, mut visit: impl FnMut(Lpn)) {
+    pub fn collect_valid(&mut self, block: BlockId, out: &mut Vec<Ppn>, mut visit: impl FnMut(Lpn)) {
+        if !self.by_formula.is_empty() {
+            self.enter_all(block);
+        }
         let first = self.geometry.first_unit(block).0;
         let units = self.geometry.units_per_block();
         let spare = &self.spare[first as usize..(first + units) as usize];
@@ -294,7 +421,10 @@ impl NandArray {
     }
 
     /// Append the first live units of `block` to `out`, at most `most`, ascending.
-    pub fn collect_first_valid(&self, block: BlockId, most: usize, out: &mut Vec<Ppn>) {
+    pub fn collect_first_valid(&mut self, block: BlockId, most: usize, out: &mut Vec<Ppn>) {
+        if !self.by_formula.is_empty() {
+            self.enter_all(block);
+        }
         let first = self.geometry.first_unit(block).0;
         let (mut at, end, full) = (first, first + self.geometry.units_per_block(), out.len() + most);
         while at < end {
@@ -318,23 +448,27 @@ impl NandArray {
     #[inline]
     pub fn is_written(&self, page: PageAt) -> bool {
         page.index < self.next_page(page.block) && self.spare[self.geometry.unit(page).index()] > UNREADABLE
+            || self.is_as_filled(page)
+    }
+
+    /// Whether the fill has written `page`, and nobody since.
+    #[cold]
+    fn is_as_filled(&self, page: PageAt) -> bool {
+        let spare = self.spare[self.geometry.unit(page).index()];
+        spare == AS_FILLED && self.by_formula_of(page.block) != ByFormula::Nothing
     }
 
     /// The first unit of `page`, and those that it holds, for a page that was programmed and can be read.
     #[inline]
     pub(super) fn held(&self, page: PageAt) -> Option<(Ppn, impl Iterator<Item = Option<Lpn>> + use<'_>)> {
-        if page.index >= self.next_page(page.block) {
-            return None;
-        }
         let first = self.geometry.unit(page);
-        let spare = &self.spare[first.index()..][..self.geometry.slots_per_page as usize];
-        let units = spare.iter().map(|word| (*word > METADATA).then_some(Lpn(!*word)));
-        (*spare.first()? > UNREADABLE).then_some((first, units))
+        let units = (first.0..first.0 + self.geometry.slots_per_page).map(|ppn| self.lpn(Ppn(ppn)));
+        self.is_written(page).then_some((first, units))
     }
 
     /// Whether `page` was passed over: a later page of its block was programmed, and it was not.
     pub(crate) fn is_skipped(&self, page: PageAt) -> bool {
-        self.spare[self.geometry.unit(page).index()] == UNWRITTEN
+        self.spare[self.geometry.unit(page).index()] == SKIPPED
     }
 
     /// Check that `page` may be read.
@@ -375,6 +509,9 @@ impl NandArray {
 
     /// Program a page with copies of the units of the page `home`, which stay where they are.
     pub(super) fn program_backup(&mut self, page: PageAt, home: PageAt, cause: Cause) -> FlashResult<()> {
+        if !self.by_formula.is_empty() {
+            self.enter_all(home.block);
+        }
         let first = self.take_pages(page, 1, Command::Program, cause)?;
         let of = self.geometry.unit(home).index();
         for slot in 0..self.geometry.slots_per_page as usize {
@@ -404,22 +541,32 @@ impl NandArray {
     pub(super) fn program_run(&mut self, page: PageAt, run: PageRun, cause: Cause) -> FlashResult<usize> {
         let first = self.take_pages(page, run.pages, Command::Program, cause)?;
         let count = (run.pages * self.geometry.slots_per_page) as usize;
-        let spare = &mut self.spare[first..first + count];
-        if self.geometry.slots_per_page == 1 {
-            let mut lpn = run.first.0;
-            for spare in spare {
-                *spare = !lpn;
-                lpn = lpn.wrapping_add(run.stride);
-            }
-        } else {
-            for (page, index) in spare.chunks_exact_mut(self.geometry.slots_per_page as usize).zip(0..) {
-                for (spare, lpn) in page.iter_mut().zip(run.first.0 + index * run.stride..) {
-                    *spare = !lpn;
-                }
-            }
-        }
+        enter_run(&mut self.spare[first..first + count], run, self.geometry.slots_per_page);
         self.set_valid(first, count);
         self.blocks[page.block.index()].valid += count as u16;
+        Ok(first)
+    }
+
+    /// Program the data pages of an erased block as `filled` says. Nothing of them is entered.
+    ///
+    /// # Panics
+    /// With verification, which must know what pages hold.
+    pub(super) fn program_as_filled(
+        &mut self,
+        block: BlockId,
+        filled: &Arc<Filled>,
+        cause: Cause,
+    ) -> FlashResult<usize> {
+        assert!(self.contents.is_none(), "verification looks at each page");
+        if self.by_formula.is_empty() {
+            self.by_formula = table::zeros(self.blocks.len());
+            self.filled = Some(Arc::clone(filled));
+        }
+        let pages = self.geometry.data_pages_per_block;
+        let first = self.take_pages(PageAt { block, index: 0 }, pages, Command::Program, cause)?;
+        self.blocks[block.index()].valid = self.geometry.data_units_per_block() as u16;
+        self.by_formula[block.index()] = ByFormula::SpareAndValidity;
+        self.dense_from = self.dense_from.saturating_add(1);
         Ok(first)
     }
 
@@ -436,7 +583,10 @@ impl NandArray {
     /// Program a page that holds no host data.
     pub(super) fn program_metadata(&mut self, page: PageAt, cause: Cause) -> FlashResult<()> {
         let first = self.take_pages(page, 1, Command::Program, cause)?;
-        self.spare[first..first + self.geometry.slots_per_page as usize].fill(METADATA);
+        // The formula knows the summary page of a block that it fills.
+        if self.by_formula_of(page.block) != ByFormula::SpareAndValidity {
+            self.spare[first..first + self.geometry.slots_per_page as usize].fill(METADATA);
+        }
         Ok(())
     }
 
@@ -456,6 +606,9 @@ impl NandArray {
         let count = from.len();
         let first = self.take_pages(to, count as u32, Command::Copyback, cause)?;
         let source = self.geometry.block_of(start);
+        if !self.by_formula.is_empty() {
+            self.enter_all(source);
+        }
         let base = self.geometry.first_unit(source).0;
         let areas = Cell::from_mut(&mut *self.spare).as_slice_of_cells();
         let old = &areas[base as usize..(base + self.geometry.units_per_block()) as usize];
@@ -527,7 +680,7 @@ impl NandArray {
         if page.index > next {
             // Skipped pages lose what an earlier life of the block left in their spare areas.
             let from = self.geometry.unit(PageAt { index: next, ..page }).index();
-            self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
+            self.spare[from..self.geometry.unit(page).index()].fill(SKIPPED);
         }
         if self.contents.is_some() {
             self.note_pages(page, count);
@@ -643,7 +796,7 @@ impl NandArray {
                 {
                     let first = self.geometry.unit(PageAt { index, ..page }).index();
                     // What was skipped was not programmed.
-                    if index == page.index || self.spare[first] != UNWRITTEN {
+                    if index == page.index || self.spare[first] != SKIPPED {
                         self.spare[first..first + slots].fill(UNREADABLE);
                     }
                 }
@@ -656,7 +809,7 @@ impl NandArray {
         let next = self.next_page(page.block);
         if page.index > next {
             let from = self.geometry.unit(PageAt { index: next, ..page }).index();
-            self.spare[from..self.geometry.unit(page).index()].fill(UNWRITTEN);
+            self.spare[from..self.geometry.unit(page).index()].fill(SKIPPED);
         }
         self.blocks[page.block.index()].next_page = page.index as u16 + 1;
     }
@@ -680,6 +833,9 @@ impl NandArray {
         (state.next_page, state.sequence) = (0, 0);
         state.erases += 1;
         self.purposes[block.index()] = Purpose::default();
+        if let Some(by_formula) = self.by_formula.get_mut(block.index()) {
+            *by_formula = ByFormula::Nothing;
+        }
         Ok(())
     }
 
@@ -723,20 +879,13 @@ impl NandArray {
     /// # Errors
     /// The first block whose count differs, or whose live units are not programmed data.
     pub fn verify(&self) -> Result<(), String> {
-        let mut live = Vec::new();
         for block in (0..self.geometry.blocks()).map(BlockId) {
-            live.clear();
-            self.collect_valid(block, &mut live, |_| {});
-            if live.len() as u32 != self.valid_units(block) {
-                return Err(format!(
-                    "block {} counts {} live units but has {}",
-                    block.0,
-                    self.valid_units(block),
-                    live.len()
-                ));
+            let (counted, live) = (self.valid_units(block), self.valid_of(block).count() as u32);
+            if live != counted {
+                return Err(format!("block {} counts {counted} live units but has {live}", block.0));
             }
-            for ppn in &live {
-                if self.lpn(*ppn).is_none() || self.geometry.page_of(*ppn).index >= self.next_page(block) {
+            for ppn in self.valid_of(block) {
+                if self.lpn(ppn).is_none() || self.geometry.page_of(ppn).index >= self.next_page(block) {
                     return Err(format!("physical unit {} is live but holds no data", ppn.0));
                 }
             }
@@ -762,6 +911,23 @@ impl NandArray {
             self.geometry.plane_of(block).0,
             cause.name(),
         ))
+    }
+}
+
+/// Enter the spare areas of whole pages.
+fn enter_run(spare: &mut [u32], run: PageRun, slots: u32) {
+    if slots == 1 {
+        let mut lpn = run.first.0;
+        for spare in spare {
+            *spare = !lpn;
+            lpn = lpn.wrapping_add(run.stride);
+        }
+    } else {
+        for (page, index) in spare.chunks_exact_mut(slots as usize).zip(0..) {
+            for (spare, lpn) in page.iter_mut().zip(run.first.0 + index * run.stride..) {
+                *spare = !lpn;
+            }
+        }
     }
 }
 

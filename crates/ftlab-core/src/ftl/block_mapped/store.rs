@@ -392,7 +392,7 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
         let mut start = self.flash.port.join(after, trims);
         for column in 0..self.units.shape.layout.width {
             let block = self.units.block(unit, column);
-            let superseded = self.flash.superseded(block, &self.units.table);
+            let superseded = self.flash.superseded(block, |lpn| self.units.lookup(lpn));
             start = self.flash.port.join(start, superseded);
         }
         let mut done = start;
@@ -446,7 +446,7 @@ impl<P: FlashPort> OnFlash<'_, P> {
             starts.push(start);
         }
         let units = first.index()..(first.0 + count) as usize;
-        access::enter_in_turn(&mut self.units.table[units], &starts, 1, &mut Vec::new());
+        access::enter_in_turn(&mut self.units.table[units], &starts.into_iter(), 1, &mut Vec::new());
         Ok(())
     }
 

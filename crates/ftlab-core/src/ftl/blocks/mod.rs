@@ -1,11 +1,14 @@
 //! Blocks: opened, appended to, sealed, emptied and worn. The one way to put a page somewhere, shared by all translation
 //! layers.
 
+use std::sync::Arc;
+
 use crate::access::{Access, PageRun};
 use crate::cause::Cause;
 use crate::config::{FtlConfig, WearLevelingChoice};
 use crate::error::FlashResult;
 use crate::flash::Flash;
+use crate::flash::filled::Filled;
 use crate::flash::nand::NandArray;
 use crate::flash::port::FlashPort;
 use crate::flash::role::Role;
@@ -16,9 +19,11 @@ use crate::tape::{Tape, Taped, taped};
 
 pub(crate) mod free_blocks;
 mod paced;
+pub(super) mod page_map;
 
 use free_blocks::FreeBlocks;
 use paced::Paced;
+use page_map::PageMap;
 
 /// Most mapping units of a page, by validation.
 pub const MAX_SLOTS: usize = 16;
@@ -214,6 +219,12 @@ impl<V: VictimPolicy> Blocks<V> {
         }
     }
 
+    /// These as a copy of them would be, whose lists have no more room than they need.
+    #[must_use]
+    pub fn into_copy(self) -> Self {
+        Self { planes: self.planes.clone(), victims: self.victims.into_copy(), ..self }
+    }
+
     /// Open blocks of each plane.
     pub fn slots(&self) -> usize {
         self.roles.len()
@@ -296,19 +307,19 @@ impl<V: VictimPolicy> Blocks<V> {
         self.note_if_ahead(plane);
     }
 
-    /// Append a page: program it, seal its block when that is full, make the old places stale, and change the `table`, in
-    /// this order. `moved` hears of each unit and where it was, when the table has changed. Returns when the page is durable.
+    /// Append a page: program it, seal its block when that is full, make the old places stale, and change the `map`, in
+    /// this order. `moved` hears of each unit and where it was, when the map has changed. Returns when the page is durable.
     ///
     /// # Errors
     /// When a rule of flash was broken or the power was cut.
     #[inline(always)]
-    pub fn append<P: FlashPort>(
+    pub fn append<P: FlashPort, const PLAIN: bool>(
         &mut self,
         flash: &mut Flash<P>,
         append: &Append<'_>,
-        table: &mut [u32],
+        map: &mut PageMap<PLAIN>,
         after: P::Ticket,
-        mut moved: impl FnMut(&[u32], Lpn, Option<Ppn>),
+        mut moved: impl FnMut(&PageMap<PLAIN>, Lpn, Option<Ppn>),
     ) -> FlashResult<P::Ticket> {
         let Append { place, units, old, keeps_old, data, cause } = *append;
         let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
@@ -332,8 +343,8 @@ impl<V: VictimPolicy> Blocks<V> {
             done = self.seal(flash, place, done)?;
         }
         for (new, (lpn, old)) in (first..).zip(units.iter().zip(old)) {
-            // A copy may be of an old version that is kept: the table has the newer one.
-            let is_kept = |old: Ppn| matches!(data, Data::Copies { .. }) && table[lpn.index()] != old.0;
+            // A copy may be of an old version that is kept: the map has the newer one.
+            let is_kept = |old: Ppn| matches!(data, Data::Copies { .. }) && map.get(*lpn) != Some(old);
             let is_current = !old.is_some_and(is_kept);
             if let Some(old) = old.filter(|_| !keeps_old) {
                 match data {
@@ -344,8 +355,8 @@ impl<V: VictimPolicy> Blocks<V> {
                 }
             }
             if is_current {
-                table[lpn.index()] = new;
-                moved(table, *lpn, *old);
+                map.set(*lpn, Ppn(new));
+                moved(map, *lpn, *old);
             }
         }
         Ok(done)
@@ -358,19 +369,19 @@ impl<V: VictimPolicy> Blocks<V> {
     /// # Errors
     /// As `append`.
     #[inline(always)]
-    pub fn append_copies<P: FlashPort>(
+    pub fn append_copies<P: FlashPort, const PLAIN: bool>(
         &mut self,
         flash: &mut Flash<P>,
         place: Place,
         from: &[Ppn],
-        table: &mut [u32],
+        map: &mut PageMap<PLAIN>,
         cause: Cause,
     ) -> FlashResult<(P::Ticket, usize)> {
         let to = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
         let room = (self.geometry.data_pages_per_block - to.index) as usize;
         let moving = &from[..room.min(from.len())];
         let ready = flash.port.ready();
-        let mut done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| table[lpn.index()] = ppn.0)?;
+        let mut done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| map.set(lpn, ppn))?;
         if self.is_full(&flash.nand, place.block) {
             done = self.seal(flash, place, done)?;
         }
@@ -416,6 +427,23 @@ impl<V: VictimPolicy> Blocks<V> {
         if self.is_full(&flash.nand, place.block) {
             self.seal(flash, place, ready)?;
         }
+        Ok(first)
+    }
+
+    /// The same as an [`append_new`](Self::append_new) of a whole block, which `filled` describes.
+    ///
+    /// # Errors
+    /// As `append`.
+    pub fn append_as_filled<P: FlashPort>(
+        &mut self,
+        flash: &mut Flash<P>,
+        place: Place,
+        filled: &Arc<Filled>,
+        cause: Cause,
+    ) -> FlashResult<Ppn> {
+        let first = flash.program_as_filled(place.block, filled, cause)?;
+        let ready = flash.port.ready();
+        self.seal(flash, place, ready)?;
         Ok(first)
     }
 

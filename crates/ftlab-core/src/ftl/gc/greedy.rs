@@ -68,6 +68,10 @@ impl VictimPolicy for Greedy {
         true
     }
 
+    fn into_copy(self) -> Self {
+        self
+    }
+
     fn table_bytes(&self) -> u64 {
         self.sealed.table_bytes()
     }

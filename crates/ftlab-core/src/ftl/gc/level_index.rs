@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::{BlockId, Geometry, PlaneId};
-use crate::table;
-use crate::tape::taped;
+use crate::table::{self, Table};
+use crate::tape::{Tape, Taped};
 
 /// Which of the victims that a policy likes equally is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,23 +29,44 @@ pub struct LevelIndex {
     geometry: Geometry,
     levels: u32,
     /// For each plane, for each 64 rows, a word a level.
-    rows: Vec<u64>,
+    rows: Table<u64>,
     words_per_plane: usize,
     /// For each plane and level, which words of `rows` have a bit.
-    summary: Vec<u64>,
+    summary: Table<u64>,
     words_per_level: usize,
     /// For each plane and level, which words of `summary` have a bit; from the 64th on they share the last bit.
-    tops: Vec<u64>,
+    tops: Table<u64>,
     /// No level of the plane below this has a block.
     lowest: Vec<u32>,
+    /// Blocks that are still to come until tables are [dense](Table::make_dense).
+    until_dense: u32,
     /// The row after the last one taken (`TieBreak::Next`).
     next_row: Vec<u32>,
     tie: TieBreak,
 }
 
-taped! {
-    LevelIndex { rows, summary, tops, lowest, next_row }
-    else { geometry, levels, words_per_plane, words_per_level, tie }
+impl Taped for LevelIndex {
+    fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
+        let Self {
+            geometry: _,
+            levels: _,
+            rows,
+            words_per_plane: _,
+            summary,
+            words_per_level: _,
+            tops,
+            lowest,
+            until_dense,
+            next_row,
+            tie: _,
+        } = self;
+        tape.table(rows)?;
+        tape.table(summary)?;
+        tape.table(tops)?;
+        lowest.tape(tape)?;
+        until_dense.tape(tape)?;
+        next_row.tape(tape)
+    }
 }
 
 /// The bit of `tops` that words of the summary from here on share.
@@ -66,11 +87,12 @@ impl LevelIndex {
         let planes = geometry.planes() as usize;
         Self {
             levels,
-            rows: table::zeros(planes * words_per_plane),
+            rows: Table::sparse_zeros(planes * words_per_plane),
             words_per_plane,
-            summary: table::zeros(planes * levels as usize * words_per_level),
+            summary: Table::sparse_zeros(planes * levels as usize * words_per_level),
             words_per_level,
-            tops: table::zeros(planes * levels as usize),
+            tops: Table::sparse_zeros(planes * levels as usize),
+            until_dense: geometry.blocks(),
             next_row: vec![0; planes],
             lowest: vec![levels; planes],
             tie,
@@ -95,6 +117,12 @@ impl LevelIndex {
     /// Add a block that is not in the index.
     #[inline]
     pub fn insert(&mut self, block: BlockId, level: u32) {
+        self.until_dense = self.until_dense.saturating_sub(1);
+        if self.until_dense == 0 {
+            self.rows.make_dense();
+            self.summary.make_dense();
+            self.tops.make_dense();
+        }
         let (plane, base, row) = self.place(block);
         self.set(plane, base, row, level);
     }

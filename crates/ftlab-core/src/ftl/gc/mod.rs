@@ -68,6 +68,9 @@ macro_rules! victim_policies {
             fn likely_next(&self, plane: PlaneId) -> Option<BlockId> {
                 match self { $(Victims::$kind(policy) => policy.likely_next(plane),)+ }
             }
+            fn into_copy(self) -> Self {
+                match self { $(Victims::$kind(policy) => Victims::$kind(policy.into_copy()),)+ }
+            }
             fn table_bytes(&self) -> u64 {
                 match self { $(Victims::$kind(policy) => policy.table_bytes(),)+ }
             }

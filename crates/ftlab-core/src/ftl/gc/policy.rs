@@ -56,6 +56,13 @@ pub trait VictimPolicy: Scheme + Clone + Send + Sized + 'static {
         None
     }
 
+    /// The policy as a copy of it would be, whose lists have no more room than they need. One whose tables never grow
+    /// is its own.
+    #[must_use]
+    fn into_copy(self) -> Self {
+        self.clone()
+    }
+
     /// Bytes of the tables.
     fn table_bytes(&self) -> u64;
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::table::PageTable;
 use super::translate::holds_translation;
 use super::{PageFtl, lost};
 use crate::cause::Cause;
@@ -16,7 +17,6 @@ use crate::ftl::placement::policy::{OpenSlot, Placement};
 use crate::geometry::{BlockId, DieId, Lpn, PageAt, PlaneId, Ppn};
 use crate::mapcache::cache::PlacementWishes;
 use crate::metrics::report::Counts;
-use crate::table;
 use crate::tape::taped;
 
 /// Garbage collection: the object `gc` of the summary.
@@ -135,7 +135,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let mut survivors = std::mem::take(&mut self.survivors);
         survivors.clear();
         let map = &self.table.map;
-        flash.nand.collect_valid(victim, &mut survivors, |lpn| table::prefetch(map, lpn.index()));
+        flash.nand.collect_valid(victim, &mut survivors, |lpn| map.prefetch(lpn));
         let mut copied = flash.port.ready();
         if self.removable.is_some() {
             copied = self.skip_removable(flash, victim, &mut survivors, cause)?;
@@ -298,7 +298,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
 
     pub(super) fn unit_moved(&mut self, lpn: Lpn) {
         let Some(translation) = &mut self.table.translation else { return };
-        let map = &self.table.map[..self.geometry.logical_units as usize];
+        let map = PageTable::<T, CACHED>::logical(&self.table.map, &self.geometry);
         translation.moved(lpn, map);
         if self.gathering.is_on()
             && let Some(wishes) = translation.cache.wishes()

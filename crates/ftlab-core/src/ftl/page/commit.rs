@@ -1,7 +1,6 @@
 //! What `power` promises beyond single units: requests as a whole, and trims that do not come back.
 
 use super::PageFtl;
-use super::table::UNMAPPED;
 use crate::access::Access;
 use crate::error::{FlashResult, RunError};
 use crate::flash::Flash;
@@ -135,7 +134,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         fresh.extend(self.retained.units.iter().filter(|(_, old)| old.is_none()).map(|(lpn, _)| lpn.0));
         fresh.sort_unstable();
         let map = &self.table.map;
-        let is_empty = |lpn: u32| map[lpn as usize] == UNMAPPED || fresh.binary_search(&lpn).is_ok();
+        let is_empty = |lpn: u32| map.get(Lpn(lpn)).is_none() || fresh.binary_search(&lpn).is_ok();
         let written = journal.write(flash, since, is_empty)?;
         flash.release_trimmed(written);
         Ok(written)
@@ -149,7 +148,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         victim: BlockId,
         copied: T,
     ) -> FlashResult<T> {
-        let superseded = flash.superseded(victim, &self.table.map);
+        let superseded = flash.superseded(victim, |lpn| self.lookup(lpn));
         let copied = flash.port.join(copied, superseded);
         if self.journal.as_ref().is_some_and(|journal| journal.marks(victim)) {
             self.write_journal(flash)?;

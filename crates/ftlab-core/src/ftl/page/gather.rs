@@ -49,7 +49,7 @@ impl BlockGathering {
     /// For a drive on which `units` can be live, translation pages included.
     pub(super) fn new(config: &DeviceConfig, geometry: &Geometry, units: u64) -> Self {
         let pages = capacity::ordered_units(config) / geometry.slots_per_page;
-        let strays = config.gathers() && !config.ftl.placement.goes_by_turn() && geometry.planes() > 1;
+        let strays = config.strays();
         Self {
             pages,
             strays,
@@ -100,7 +100,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             let done = if let Some(block) = self.block_for_gathered(&mut flash.nand, plane, 1) {
                 self.relocate_block(flash, plane, block, units.clone(), Some(victim))?
             } else {
-                let places = &self.table.map[units.start as usize..units.end as usize];
+                let places = &self.table.map.plain()[units.start as usize..units.end as usize];
                 scratch.clear();
                 scratch.extend(places.iter().copied().map(Ppn));
                 self.copy_survivors(flash, (plane, slot), victim, scratch, false, Cause::Gc)?
@@ -116,6 +116,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     /// Take the logical blocks that are found by one entry, and lie in the victim as a whole, out of `survivors`.
     pub(super) fn set_contiguous_apart(&mut self, nand: &NandArray, survivors: &mut Vec<Ppn>) {
         let PageTable { map, translation: Some(translation), .. } = &self.table else { return };
+        let map = map.plain();
         let (mut at, mut kept) = (0, 0);
         while at < survivors.len() {
             let ppn = survivors[at];
@@ -193,7 +194,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         units: Range<u32>,
     ) -> FlashResult<bool> {
         let Some(wishes) = self.table.wishes() else { return Ok(true) };
-        let map = &self.table.map[..self.geometry.logical_units as usize];
+        let map = PageTable::<T, CACHED>::logical(&self.table.map, &self.geometry);
         if wishes.wants_gathered(Lpn(units.start), map).as_ref() != Some(&units) {
             return Ok(true);
         }
@@ -213,7 +214,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         let PageTable { map, translation, .. } = &mut self.table;
         if let Some(wishes) = translation.as_mut().and_then(|translation| translation.cache.wishes_mut()) {
-            wishes.gathered(units, &map[..self.geometry.logical_units as usize]);
+            wishes.gathered(units, PageTable::<T, CACHED>::logical(map, &self.geometry));
         }
         Ok(true)
     }
@@ -237,7 +238,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             let mut old = [None; MAX_SLOTS];
             let mut reads = PageReads::new();
             for (at, lpn) in (first..first + slots).map(Lpn).enumerate() {
-                let ppn = Ppn(self.table.map[lpn.index()]);
+                let ppn = Ppn(self.table.map.plain()[lpn.index()]);
                 (lpns[at], old[at]) = (lpn, Some(ppn));
                 reads.add(self.geometry.page_of(ppn), self.geometry.sectors_per_unit);
             }

@@ -11,7 +11,7 @@
 //!
 //! This file has the state and the paths of the host; the other files of the folder have one concern each.
 
-use crate::access::{self, Access, PageRun};
+use crate::access::Access;
 use crate::cause::Cause;
 use crate::config::{DeviceConfig, DurableTrims, FtlConfig, GcOpenBlock, GcWhen};
 use crate::error::{FlashResult, RunError};
@@ -39,6 +39,7 @@ pub mod capacity;
 mod collect;
 mod commit;
 mod fetches;
+mod fill;
 mod gather;
 mod mount;
 mod pace;
@@ -56,9 +57,6 @@ use removable::RemovablePages;
 use retained::Retained;
 use sorting::CopySorting;
 use table::PageTable;
-
-/// So many units of a fill are written between two looks at whether it is still wanted.
-const FILLED_AT_ONCE: u32 = 1 << 22;
 
 /// Counted since the last reset.
 #[derive(Debug, Clone, Default)]
@@ -97,7 +95,7 @@ pub struct PageFtl<V = Victims, L = Placements, T = (), const CACHED: bool = fal
     config: FtlConfig,
     copyback: bool,
     independent_planes: bool,
-    table: PageTable<T>,
+    table: PageTable<T, CACHED>,
     blocks: Blocks<V>,
     placement: L,
     standing: Standing,
@@ -193,7 +191,7 @@ impl<
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> Taped for PageFtl<V, L, T, CACHED> {
     fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
         let Self {
-            geometry: _,
+            geometry,
             config: _,
             copyback: _,
             independent_planes: _,
@@ -215,7 +213,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> Taped for Pag
         tape.absent(Some(&*retained).filter(|retained| retained.is_on))?;
         tape.absent(journal.as_ref())?;
         tape.absent(removable.as_ref())?;
-        tape.table(map)?;
+        map.tape(geometry, tape)?;
         blocks.tape(tape)?;
         placement.tape(tape)?;
         gathering.tape(tape)?;
@@ -245,6 +243,9 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         let block = self.blocks.open(nand, plane, slot, keep)?;
         self.block_opened(nand, plane, slot, block);
+        if nand.is_dense() {
+            self.table.map.make_dense();
+        }
         Some(block)
     }
 
@@ -329,7 +330,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let PageTable { map, translation, .. } = &mut self.table;
         self.blocks.append(flash, &append, map, after, |map, lpn, old| {
             if CACHED {
-                PageTable::<T>::entry_changed(translation, map, &self.geometry, lpn, old);
+                PageTable::<T, CACHED>::entry_changed(translation, map, &self.geometry, lpn, old);
             }
         })
     }
@@ -677,7 +678,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     #[inline]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if stage == 0 {
-            self.table.prefetch(lpn);
+            self.table.map.prefetch(lpn);
         } else if let Some(ppn) = self.lookup(lpn) {
             if stage == 1 {
                 nand.prefetch(ppn);
@@ -731,7 +732,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         self.blocks.verify(nand)?;
         self.verify_removable(|ppn| nand.is_valid(ppn))?;
         match &self.table.translation {
-            Some(translation) => translation.verify(&self.table.map),
+            Some(translation) => translation.verify(self.table.map.plain()),
             None => Ok(()),
         }
     }
@@ -764,7 +765,7 @@ impl<
             independent_planes: self.independent_planes,
             table: self.table.with_port(port),
             // Lists that have grown begin anew, as those of a copy do: what a drive takes must not tell whether it is one.
-            blocks: self.blocks.clone(),
+            blocks: self.blocks.into_copy(),
             placement: self.placement,
             standing: self.standing,
             gathering: self.gathering,
@@ -779,91 +780,11 @@ impl<
     }
 
     fn fill_blocks(&mut self, flash: &mut Flash<P>, cause: Cause, versions: &[u32]) -> FlashResult<()> {
-        let ready = flash.port.ready();
-        // A plane that has addresses of its own has room for no others.
-        let homes = if self.placement.may_go_on() {
-            PlaneOrder::new(&self.geometry, self.config.allocation, false)
-        } else {
-            self.standing.order.clone()
-        };
-        let planes = self.geometry.planes() / homes.len();
-        let logical = self.geometry.logical_units;
-        let pages = self.geometry.data_pages_per_block;
-        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
-        // so that neighbouring units are written soon after each other.
-        let (mut starts, mut places) = (Vec::new(), Vec::new());
-        for round in 0..logical.div_ceil(homes.len() * pages) {
-            flash.check_interrupt()?;
-            starts.clear();
-            let left = logical - round * homes.len() * pages;
-            for turn in 0..homes.len().min(left) {
-                let plane = PlaneId(homes.at(turn).0 + round % planes);
-                let count = (left - turn).div_ceil(homes.len()).min(pages);
-                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
-                    return Err(self.full(plane, "the fill"));
-                };
-                let start = logical - left + turn;
-                let run = PageRun { first: Lpn(start), stride: homes.len(), pages: count };
-                let place = Place { plane, slot: 0, block };
-                starts.push(self.blocks.append_new(flash, place, run, versions, cause)?);
-            }
-            let units = (logical - left) as usize..(logical - left + left.min(homes.len() * pages)) as usize;
-            access::enter_in_turn(&mut self.table.map[units], &starts, 1, &mut places);
-        }
-        for plane in (0..self.geometry.planes()).map(PlaneId) {
-            self.open_block(&mut flash.nand, plane, 0, 1);
-            self.pages_taken(&flash.nand, plane);
-        }
-        if CACHED {
-            for tpn in 0..self.table.translation.as_ref().map_or(0, |translation| translation.layout.pages())
-            {
-                self.write_translation(flash, tpn, ready)?;
-            }
-        }
-        Ok(())
+        self.fill_block_by_block(flash, cause, versions)
     }
 
     fn fill_in_turn(&mut self, flash: &mut Flash<P>, from: Lpn, cause: Cause) -> FlashResult<u32> {
-        // What else looks at each write would miss it here.
-        let is_watched = CACHED || self.retained.is_on || flash.has_backup() || flash.nand.verifies();
-        if is_watched || !self.standing.fills_in_turn {
-            return Ok(0);
-        }
-        let slots = self.geometry.slots_per_page;
-        let turns = self.standing.order.len();
-        let per_round = turns * self.geometry.data_pages_per_block * slots;
-        let mut next = from.0;
-        let (mut starts, mut places) = (Vec::new(), Vec::new());
-        while self.geometry.logical_units - next >= per_round
-            && next - from.0 < FILLED_AT_ONCE
-            && self.blocks.have_one_each()
-        {
-            // As pages come in turn: all blocks are opened before the first of them is full.
-            for turn in 0..turns {
-                let plane = self.standing.order.at(turn);
-                if self.open_block(&mut flash.nand, plane, 0, 1).is_none() {
-                    return Err(self.full(plane, "the fill"));
-                }
-            }
-            starts.clear();
-            for turn in 0..turns {
-                let plane = self.standing.order.at(turn);
-                let Some(block) = self.blocks.opened(plane, 0) else {
-                    return Err(self.full(plane, "the fill"));
-                };
-                let run = PageRun {
-                    first: Lpn(next + turn * slots),
-                    stride: turns * slots,
-                    pages: self.geometry.data_pages_per_block,
-                };
-                let place = Place { plane, slot: 0, block };
-                starts.push(self.blocks.append_new(flash, place, run, &[], cause)?);
-            }
-            let units = next as usize..(next + per_round) as usize;
-            access::enter_in_turn(&mut self.table.map[units], &starts, slots, &mut places);
-            next += per_round;
-        }
-        Ok(next - from.0)
+        self.fill_page_by_page(flash, from, cause)
     }
 
     fn mount(config: &DeviceConfig, seed: u64, flash: &mut Flash<P>, newer: &[Newer]) -> FlashResult<Self> {

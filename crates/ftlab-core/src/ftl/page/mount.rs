@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::PageFtl;
 use super::stale::Stale;
-use super::table::UNMAPPED;
+use super::table::PageTable;
 use super::translate::{holds_translation, unit_of_translation};
 use crate::cause::Cause;
 use crate::config::DeviceConfig;
@@ -136,8 +136,7 @@ impl<
 
     /// Whether for each live unit of `block`, another place in its plane has the same data, or the backup of a torn page.
     fn has_copies_only(&self, nand: &NandArray, block: BlockId, backups: &BTreeMap<PageId, PageId>) -> bool {
-        let mut live = Vec::new();
-        nand.collect_valid(block, &mut live, |_| {});
+        let mut live = nand.valid_of(block);
         let others = self.geometry.data_blocks(self.geometry.plane_of(block));
         let others: Vec<BlockId> = others.filter(|other| *other != block).collect();
         let pages = |block: BlockId| {
@@ -145,8 +144,8 @@ impl<
                 .map(move |index| PageAt { block, index })
                 .filter(|page| nand.is_written(*page))
         };
-        live.iter().all(|copy| {
-            let same = |ppn: Ppn| nand.lpn(ppn) == nand.lpn(*copy) && nand.age(ppn).0 == nand.age(*copy).0;
+        live.all(|copy| {
+            let same = |ppn: Ppn| nand.lpn(ppn) == nand.lpn(copy) && nand.age(ppn).0 == nand.age(copy).0;
             let has_it = |page: PageAt| {
                 let first = self.geometry.unit(page).0;
                 (first..first + self.geometry.slots_per_page).map(Ppn).any(same)
@@ -233,7 +232,7 @@ impl<
                 }
             }
             flash.nand.revive(*backup);
-            self.table.map[lpn.index()] = backup.0;
+            self.table.map.set(*lpn, *backup);
         }
         let home = (0..self.blocks.slots()).find(|slot| self.blocks.opened(plane, *slot) == Some(torn));
         if let Some(home) = home {
@@ -281,17 +280,14 @@ impl<
         let ready = flash.port.ready();
         let sectors = self.geometry.sectors_per_unit * self.geometry.slots_per_page;
         for tpn in 0..translation.layout.all_pages() {
-            let entry = self.table.map[unit_of_translation(&self.geometry, tpn).index()];
-            if entry == UNMAPPED {
-                continue;
-            }
+            let Some(ppn) = self.table.map.get(unit_of_translation(&self.geometry, tpn)) else { continue };
             flash.check_interrupt()?;
-            flash.read(self.geometry.page_of(Ppn(entry)), sectors, Cause::Recovery, ready)?;
-            if let Some(entries) = flash.nand.table_at(Ppn(entry)) {
+            flash.read(self.geometry.page_of(ppn), sectors, Cause::Recovery, ready)?;
+            if let Some(entries) = flash.nand.table_at(ppn) {
                 translation.found(tpn, entries);
             }
         }
-        translation.find_outdated(&self.table.map[..self.geometry.logical_units as usize]);
+        translation.find_outdated(PageTable::<T, CACHED>::logical(&self.table.map, &self.geometry));
         Ok(())
     }
 
@@ -331,8 +327,8 @@ impl<
             }
         }
         self.map_completed(&flash.nand, grouped, &backups, stale);
-        for entry in self.table.map.iter().filter(|entry| **entry != UNMAPPED) {
-            flash.nand.revive(Ppn(*entry));
+        for (_, ppn) in self.table.map.iter() {
+            flash.nand.revive(ppn);
         }
         Ok(backups)
     }

@@ -1,7 +1,6 @@
 //! What a non-volatile cache above has a clean copy of need not be copied: marks, and what collection does with them.
 
 use super::PageFtl;
-use super::table::UNMAPPED;
 use crate::access::Access;
 use crate::cause::Cause;
 use crate::error::FlashResult;
@@ -85,7 +84,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 confirmed = flash.port.join(confirmed, told);
             }
             if let Some(lpn) = flash.nand.lpn(ppn) {
-                self.table.map[lpn.index()] = UNMAPPED;
+                self.table.map.clear(lpn);
                 if CACHED {
                     self.unit_moved(lpn);
                 }

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use super::PageFtl;
-use super::table::UNMAPPED;
 use crate::access::Access;
 use crate::cause::Cause;
 use crate::error::FlashResult;
@@ -80,10 +79,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         let logical = self.geometry.logical_units;
         let mut newest = vec![0; logical as usize];
-        for (newest, entry) in
-            newest.iter_mut().zip(self.table.map.iter()).filter(|(_, entry)| **entry != UNMAPPED)
-        {
-            *newest = nand.age(Ppn(*entry)).0;
+        for (lpn, ppn) in self.table.map.iter().take_while(|(lpn, _)| lpn.0 < logical) {
+            newest[lpn.index()] = nand.age(ppn).0;
         }
         for ppn in backups.iter().filter(|ppn| nand.group_of(**ppn).is_none()) {
             if let Some(newest) = nand.lpn(*ppn).and_then(|lpn| newest.get_mut(lpn.index())) {
@@ -122,7 +119,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     pub(super) fn map_if_newer(&mut self, nand: &NandArray, lpn: Lpn, ppn: Ppn, stale: &Stale) {
         let known = self.lookup(lpn);
         if known.is_none_or(|known| nand.age(known) < nand.age(ppn)) && !stale.has(nand, ppn, lpn) {
-            self.table.map[lpn.index()] = ppn.0;
+            self.table.map.set(lpn, ppn);
         }
     }
 

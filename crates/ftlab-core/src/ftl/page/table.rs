@@ -5,28 +5,25 @@ use super::fetches::PendingFetches;
 use crate::config::DeviceConfig;
 use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::page_map::PageMap;
 use crate::geometry::{Geometry, Lpn, Ppn};
 use crate::interrupt::Interrupt;
 use crate::mapcache::cache::PlacementWishes;
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::mapcache::translation::Translation;
-use crate::table::{self, Table};
-
-/// Entry of a unit that holds nothing.
-pub(super) const UNMAPPED: u32 = u32::MAX;
 
 /// The truth about where units are.
 #[derive(Debug, Clone)]
-pub(super) struct PageTable<T> {
+pub(super) struct PageTable<T, const CACHED: bool> {
     /// Where each logical unit is, then each unit of a translation page.
-    pub(super) map: Table<u32>,
+    pub(super) map: PageMap<CACHED>,
     /// With a mapping cache.
     pub(super) translation: Option<Translation>,
     /// With a mapping cache and a port that keeps time.
     pub(super) fetches: Option<PendingFetches<T>>,
 }
 
-impl<T: Ticket> PageTable<T> {
+impl<T: Ticket, const CACHED: bool> PageTable<T, CACHED> {
     /// That of an erased drive. Of no use when `interrupt` was asked.
     pub(super) fn new(
         config: &DeviceConfig,
@@ -39,14 +36,14 @@ impl<T: Ticket> PageTable<T> {
         let order = SuperblockOrder::new(geometry, config.ftl.allocation, by_turn);
         let units = u64::from(geometry.logical_units) + capacity::translation_units(config);
         Self {
-            map: table::filled(units as usize, UNMAPPED, interrupt).into(),
+            map: PageMap::new(units as usize, interrupt),
             translation: Translation::new(config, layout, order, verify),
             fetches: None,
         }
     }
 
     /// The same behind another port.
-    pub(super) fn with_port<Q: FlashPort>(self, port: &Q) -> PageTable<Q::Ticket> {
+    pub(super) fn with_port<Q: FlashPort>(self, port: &Q) -> PageTable<Q::Ticket, CACHED> {
         let layout = self.translation.as_ref().map(|translation| translation.layout);
         let fetches = layout.filter(|_| Q::LISTENS).map(|layout| PendingFetches::new(layout, port.ready()));
         PageTable { map: self.map, translation: self.translation, fetches }
@@ -55,14 +52,13 @@ impl<T: Ticket> PageTable<T> {
     /// Where a unit is.
     #[inline(always)]
     pub(super) fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        let entry = self.map[lpn.index()];
-        (entry != UNMAPPED).then_some(Ppn(entry))
+        self.map.get(lpn)
     }
 
-    /// Ask the processor for the entry of a unit.
-    #[inline]
-    pub(super) fn prefetch(&self, lpn: Lpn) {
-        table::prefetch(&self.map, lpn.index());
+    /// The entries of logical units, for the mapping cache.
+    #[inline(always)]
+    pub(super) fn logical<'m>(map: &'m PageMap<CACHED>, geometry: &Geometry) -> &'m [u32] {
+        &map.plain()[..geometry.logical_units as usize]
     }
 
     /// What the mapping cache wants of placement, if anything.
@@ -79,20 +75,20 @@ impl<T: Ticket> PageTable<T> {
     #[inline(always)]
     pub(super) fn entry_changed(
         translation: &mut Option<Translation>,
-        map: &[u32],
+        map: &PageMap<CACHED>,
         geometry: &Geometry,
         lpn: Lpn,
         old: Option<Ppn>,
     ) {
         if let Some(translation) = translation {
-            let old = old.map_or(UNMAPPED, |ppn| ppn.0);
-            translation.changed(lpn, old, &map[..geometry.logical_units as usize]);
+            let old = old.map_or(u32::MAX, |ppn| ppn.0);
+            translation.changed(lpn, old, Self::logical(map, geometry));
         }
     }
 
     /// The unit `lpn`, which was at `old`, holds nothing any more.
     pub(super) fn forget(&mut self, geometry: &Geometry, lpn: Lpn, old: Ppn) {
-        self.map[lpn.index()] = UNMAPPED;
+        self.map.clear(lpn);
         Self::entry_changed(&mut self.translation, &self.map, geometry, lpn, Some(old));
     }
 
@@ -102,16 +98,13 @@ impl<T: Ticket> PageTable<T> {
     /// The first entry that leads elsewhere.
     pub(super) fn verify(&self, nand: &NandArray) -> Result<u64, String> {
         let mut mapped = 0;
-        for (lpn, entry) in (0..).zip(self.map.iter()) {
-            if *entry == UNMAPPED {
-                continue;
-            }
+        for (lpn, ppn) in self.map.iter() {
             mapped += 1;
-            let ppn = Ppn(*entry);
-            if !nand.is_valid(ppn) || nand.lpn(ppn) != Some(Lpn(lpn)) {
-                let found = nand.lpn(ppn);
+            let found = nand.lpn(ppn);
+            if !nand.is_valid(ppn) || found != Some(lpn) {
                 return Err(format!(
-                    "logical unit {lpn} maps to physical unit {entry}, which holds {found:?}"
+                    "logical unit {} maps to physical unit {}, which holds {found:?}",
+                    lpn.0, ppn.0
                 ));
             }
         }
@@ -120,7 +113,7 @@ impl<T: Ticket> PageTable<T> {
 
     /// Bytes of the tables.
     pub(super) fn table_bytes(&self) -> u64 {
-        self.map.len() as u64 * 4
+        self.map.table_bytes()
             + self.fetches.as_ref().map_or(0, PendingFetches::table_bytes)
             + self.translation.as_ref().map_or(0, Translation::table_bytes)
     }

@@ -67,7 +67,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let Some(translation) = &mut self.table.translation else { return Ok(after) };
         let rest = access.rest + access.units - 1 - index;
         let lookup = Lookup { lpn: access.lpn_at(index), intent, rest };
-        translation.lookup(lookup, &self.table.map[..self.geometry.logical_units as usize]);
+        translation.lookup(lookup, PageTable::<T, CACHED>::logical(&self.table.map, &self.geometry));
         let ops = std::mem::take(&mut translation.ops);
         // It may be on its way for an earlier access.
         let mut done = self.wait_for_entry(&mut flash.port, lookup.lpn, after);
@@ -212,7 +212,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let PageTable { map, translation, .. } = &mut self.table;
         let Some(translation) = translation else { return Ok(after) };
         translation.counts.flash_programs += 1;
-        let entries = translation.written(tpn, map);
+        let entries = translation.written(tpn, map.plain());
         let append =
             Append { place, units, old, keeps_old: false, data: Data::Table(entries), cause: Cause::Map };
         let writer = flash.begin_internal();

@@ -166,6 +166,11 @@ impl PlacementChoice {
         Placements::goes_by_turn(self)
     }
 
+    /// Whether pages of a first, sequential fill take turns over all planes.
+    pub fn fills_in_turn(&self) -> bool {
+        Placements::fills_in_turn(self)
+    }
+
     /// Whether the address of a page decides where it goes.
     pub fn goes_by_address(&self) -> bool {
         Placements::goes_by_address(self)

@@ -1,0 +1,163 @@
+//! Sequential fills of an erased drive, by formula where nothing looks at each write.
+
+use std::sync::Arc;
+
+use super::PageFtl;
+use crate::access::PageRun;
+use crate::cause::Cause;
+use crate::error::FlashResult;
+use crate::flash::Flash;
+use crate::flash::filled::Filled;
+use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::Place;
+use crate::ftl::gc::policy::VictimPolicy;
+use crate::ftl::placement::policy::Placement;
+use crate::geometry::{Lpn, PlaneId};
+use crate::plane_order::PlaneOrder;
+
+/// So many units of a fill are written between two looks at whether it is still wanted.
+const FILLED_AT_ONCE: u32 = 1 << 22;
+
+impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
+    /// Whether something looks at each write of a fill: a formula would escape it.
+    fn is_fill_watched<P: FlashPort<Ticket = T>>(&self, flash: &Flash<P>) -> bool {
+        CACHED || P::LISTENS || self.retained.is_on || flash.has_backup() || flash.nand.verifies()
+    }
+
+    /// Block after block: a page of each die in turn, and the next plane of the die when a block is full.
+    pub(super) fn fill_block_by_block<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        cause: Cause,
+        versions: &[u32],
+    ) -> FlashResult<()> {
+        let ready = flash.port.ready();
+        // A plane that has addresses of its own has room for no others.
+        let homes = if self.placement.may_go_on() {
+            PlaneOrder::new(&self.geometry, self.config.allocation, false)
+        } else {
+            self.standing.order.clone()
+        };
+        let planes = self.geometry.planes() / homes.len();
+        let filled =
+            (!self.is_fill_watched(flash)).then(|| Arc::new(Filled::new(&self.geometry, &homes, planes)));
+        let logical = self.geometry.logical_units;
+        let pages = self.geometry.data_pages_per_block;
+        // The n-th page of a die goes to its block n / pages, which stands in plane block mod planes. Dies take turns,
+        // so that neighbouring units are written soon after each other.
+        let (mut starts, mut places) = (Vec::new(), Vec::new());
+        for round in 0..logical.div_ceil(homes.len() * pages) {
+            flash.check_interrupt()?;
+            starts.clear();
+            let left = logical - round * homes.len() * pages;
+            let mut is_as_filled = left >= homes.len() * pages;
+            for turn in 0..homes.len().min(left) {
+                let plane = PlaneId(homes.at(turn).0 + round % planes);
+                let count = (left - turn).div_ceil(homes.len()).min(pages);
+                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                let start = logical - left + turn;
+                let run = PageRun { first: Lpn(start), stride: homes.len(), pages: count };
+                let place = Place { plane, slot: 0, block };
+                let formula = filled.as_ref().filter(|filled| filled.block(round, turn) == block);
+                is_as_filled &= formula.is_some();
+                starts.push(match formula.filter(|_| count == pages) {
+                    Some(filled) => self.blocks.append_as_filled(flash, place, filled, cause)?,
+                    None => self.blocks.append_new(flash, place, run, versions, cause)?,
+                });
+            }
+            let units = logical - left..logical - left + left.min(homes.len() * pages);
+            match filled.as_ref().filter(|_| is_as_filled) {
+                Some(filled) => self.table.map.set_as_filled(units.end, filled),
+                None => self.table.map.set_in_turn(units, &starts, 1, &mut places),
+            }
+        }
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            self.open_block(&mut flash.nand, plane, 0, 1);
+            self.pages_taken(&flash.nand, plane);
+        }
+        if CACHED {
+            for tpn in 0..self.table.translation.as_ref().map_or(0, |translation| translation.layout.pages())
+            {
+                self.write_translation(flash, tpn, ready)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next units from `from` on, as if pages were written in turn over all planes; how many. The rest, if any, is written.
+    pub(super) fn fill_page_by_page<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        from: Lpn,
+        cause: Cause,
+    ) -> FlashResult<u32> {
+        if self.is_fill_watched(flash) || !self.standing.fills_in_turn {
+            return Ok(0);
+        }
+        let slots = self.geometry.slots_per_page;
+        let turns = self.standing.order.len();
+        let filled = Arc::new(Filled::new(&self.geometry, &self.standing.order, 1));
+        let per_round = filled.units_per_round();
+        let mut next = from.0;
+        let (mut starts, mut places) = (Vec::new(), Vec::new());
+        while self.geometry.logical_units - next >= per_round
+            && next - from.0 < FILLED_AT_ONCE
+            && self.blocks.have_one_each()
+        {
+            // As pages come in turn: all blocks are opened before the first of them is full.
+            for turn in 0..turns {
+                let plane = self.standing.order.at(turn);
+                if self.open_block(&mut flash.nand, plane, 0, 1).is_none() {
+                    return Err(self.full(plane, "the fill"));
+                }
+            }
+            starts.clear();
+            let mut is_as_filled = true;
+            for turn in 0..turns {
+                let plane = self.standing.order.at(turn);
+                let Some(block) = self.blocks.opened(plane, 0) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                let run = PageRun {
+                    first: Lpn(next + turn * slots),
+                    stride: turns * slots,
+                    pages: self.geometry.data_pages_per_block,
+                };
+                let place = Place { plane, slot: 0, block };
+                starts.push(if filled.block(next / per_round, turn) == block {
+                    self.blocks.append_as_filled(flash, place, &filled, cause)?
+                } else {
+                    is_as_filled = false;
+                    self.blocks.append_new(flash, place, run, &[], cause)?
+                });
+            }
+            let units = next..next + per_round;
+            if is_as_filled {
+                self.table.map.set_as_filled(units.end, &filled);
+            } else {
+                self.table.map.set_in_turn(units, &starts, slots, &mut places);
+            }
+            next += per_round;
+        }
+        // What is left of a round, as far as every plane has its part of it.
+        let row = turns * slots;
+        let pages = (self.geometry.logical_units - next) / row;
+        if pages > 0 && pages < self.geometry.data_pages_per_block && self.blocks.have_one_each() {
+            starts.clear();
+            for turn in 0..turns {
+                let plane = self.standing.order.at(turn);
+                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
+                    return Err(self.full(plane, "the fill"));
+                };
+                let run = PageRun { first: Lpn(next + turn * slots), stride: row, pages };
+                let place = Place { plane, slot: 0, block };
+                starts.push(self.blocks.append_new(flash, place, run, &[], cause)?);
+            }
+            self.table.map.set_in_turn(next..next + pages * row, &starts, slots, &mut places);
+            next += pages * row;
+        }
+        Ok(next - from.0)
+    }
+}
