@@ -32,7 +32,7 @@ def limited(mib: int, *arguments: str | Path) -> subprocess.CompletedProcess[str
         (100, ["devices"], "this command needs 128 MiB at least"),
         (600, ["study", "list"], "this command needs 1280 MiB at least"),
         (600, ["run", "ideal-page", "--workload", "uniform", "--out", "r"], "this command needs 1280 MiB at least"),
-        (600, ["run", "tlc-256g", "--workload", "uniform"], "67,178,496 mapping units needs up to 768.8 MiB of memory"),
+        (550, ["run", "tlc-256g", "--workload", "uniform"], "67,178,496 mapping units needs up to 531.2 MiB of memory"),
         (1600, ["run", "tlc-256g", "--workload", "uniform", "--out", "r"], "of that the plot of out (--out) needs"),
     ],
 )
@@ -90,5 +90,41 @@ def test_the_smallest_limit_of_all_groups_counts(tmp_path: Path) -> None:
 
 def test_a_group_counts_in_python_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "group_bytes", lambda: 500 << 20)
-    with pytest.raises(ftlab.ConfigError, match=r"needs up to 768\.8 MiB of memory, the control group of this process"):
-        ftlab.run("tlc-256g", ftlab.Workload(kind="uniform", requests=10))
+    aged = ftlab.Device("tlc-256g").set("precondition.kind=steady")
+    with pytest.raises(ftlab.ConfigError, match=r"needs up to 531\.2 MiB of memory, the control group of this process"):
+        ftlab.run(aged, ftlab.Workload(kind="uniform", requests=10))
+    with pytest.raises(ftlab.ConfigError, match="of memory with verification, the control group of this process"):
+        ftlab.run("tlc-256g", ftlab.Workload(kind="uniform", requests=10), verify=True)
+
+
+def terabyte(monkeypatch: pytest.MonkeyPatch) -> ftlab.Device:
+    """A drive whose tables need more than this process may have, once all of it is touched."""
+    monkeypatch.setattr(limits, "group_bytes", lambda: 3 * limits._taken()[1] + (256 << 20))
+    return ftlab.Device("tlc-256g").set("geometry.ways=16")
+
+
+def test_a_drive_of_which_little_is_touched_runs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = ftlab.run(terabyte(monkeypatch), ftlab.Workload(kind="uniform", requests=1000))
+    assert result.summary["host"]["completed"] == 1000
+    (said,) = caplog.messages
+    assert "of memory at first, and up to 8.3 GiB as more of it is touched; the control group" in said
+    # Nobody watches a session.
+    with pytest.raises(ftlab.ConfigError, match=r"needs up to 8\.3 GiB of memory"):
+        ftlab.Session(terabyte(monkeypatch))
+
+
+def test_a_run_that_runs_out_of_memory_keeps_what_it_has_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ftlab.RunError, match="memory ran short: this process has") as ended:
+        ftlab.run(terabyte(monkeypatch), ftlab.Workload(kind="uniform", requests=30_000_000), timing=False)
+    result = ended.value.result
+    assert result is not None
+    assert result.partial
+    assert 0 < result.summary["host"]["completed"] < 30_000_000
+
+
+@pytest.mark.parametrize(("text", "does"), [("0\n", False), ("1\n", False), ("2\n", True), ("", False)])
+def test_a_system_may_promise_all_memory_that_it_gives(tmp_path: Path, text: str, does: bool) -> None:
+    (tmp_path / "overcommit_memory").write_text(text)
+    assert limits.promises_all(tmp_path / "overcommit_memory") is does

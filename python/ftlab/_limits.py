@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _GROUPS = Path("/sys/fs/cgroup")
+# Of Linux, in proc(5).
+_NEVER_OVERCOMMIT = 2
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ def limits() -> list[Limit]:
 def least() -> Limit | None:
     """The smallest limit of memory; `None` where none is known."""
     return min(limits(), key=lambda limit: limit.bytes, default=None)
+
+
+def promises_all(file: Path = Path("/proc/sys/vm/overcommit_memory")) -> bool:
+    """Whether the system has room for all memory that it gives, touched or not."""
+    return _number(file) == _NEVER_OVERCOMMIT
 
 
 def least_of_addresses() -> Limit | None:

@@ -75,11 +75,21 @@ def memory_bytes(device: Device, *, verify: bool) -> int:
     return device._native.memory_bytes(verify)  # noqa: SLF001 - one package
 
 
-def check_memory(device: Device, *, verify: bool, drawing: bool = False) -> None:
-    """Refuse a drive whose tables need more memory than there is; with ``drawing``, a plot is made of the result."""
+def check_memory(device: Device, *, verify: bool, drawing: bool = False, watched: bool = False) -> int | None:
+    """Refuse a drive whose tables need more memory than there is; with ``drawing``, a plot is made of the result.
+
+    A drive of which only what is touched takes memory may have more of it, if the run is ``watched``. Returns how many
+    bytes this process may have then: whoever watches ends the run beyond them.
+    """
     needed = memory_bytes(device, verify=verify)
-    limit = limits.least()
-    if limit is not None and needed > limit.bytes:
+    limit, addresses = limits.least(), limits.least_of_addresses()
+    most = None
+    if limit is not None and needed > limit.bytes and watched and (addresses is None or needed <= addresses.bytes):
+        first = device._native.memory_bytes_at_first(verify)  # noqa: SLF001 - one package
+        if first is not None and first <= limit.bytes // 2 and not limits.promises_all():
+            _tell_memory(device, needed, first, limit)
+            most = limit.bytes // 10 * 9
+    if limit is not None and most is None and needed > limit.bytes:
         cached = device.to_dict()["map_cache"]["kind"] != "ideal"
         extras = [text for text, wanted in (("its mapping cache", cached), ("verification", verify)) if wanted]
         units = device.physical_bytes // unit_bytes(device)
@@ -89,7 +99,6 @@ def check_memory(device: Device, *, verify: bool, drawing: bool = False) -> None
             "make geometry.blocks_per_plane smaller or geometry.mapping_unit_bytes larger"
             f"{', or map_cache.bytes smaller' if cached else ''}"
         )
-    addresses = limits.least_of_addresses()
     needed += _WORKING_BYTES + (_DRAWING_BYTES if drawing else 0)
     if addresses is not None and needed > addresses.bytes:
         extra = ", and of that the plot of out (--out) needs " + bytes_text(_DRAWING_BYTES) if drawing else ""
@@ -97,6 +106,20 @@ def check_memory(device: Device, *, verify: bool, drawing: bool = False) -> None
             f"{device.name}: a run needs up to {bytes_text(needed)} of addresses{extra}, {addresses}: "
             "raise the limit, or choose a smaller drive"
         )
+    return most
+
+
+def _tell_memory(device: Device, needed: int, first: int, limit: limits.Limit) -> None:
+    """Log that nobody knows whether memory will do. Without a handler, that is a line on standard error."""
+    # It takes time to import, and is hardly ever needed.
+    import logging
+
+    text = (
+        f"{device.name}: the tables of this drive need {bytes_text(first)} of memory at first, and up to "
+        f"{bytes_text(needed)} as more of it is touched; {limit}. If memory runs short, the run ends with what it has "
+        "measured"
+    )
+    logging.getLogger("ftlab.memory").warning("%s", text)
 
 
 def _check_clock(device: Device, *, timing: bool, events: bool, requests_log: bool) -> None:
@@ -217,7 +240,7 @@ def run(
         inputs, workload = [*inputs, workload], named(workload)
     seed = whole_or_none("seed", seed)
     requests = whole_or_none("requests", requests, 1)
-    check_memory(device, verify=verify, drawing=out is not None)
+    memory = check_memory(device, verify=verify, drawing=out is not None, watched=True)
     stand_in: tuple[str, str | None, str | None] | None = None
     if isinstance(workload, Workload) and workload.stand_in is not None:
         recording = workload.recording(trace_dir)
@@ -249,6 +272,7 @@ def run(
             inputs=inputs,
             overwrite=overwrite,
             aged=(None, drives.name_of(workload.to_dict(), seed, requests)) if isinstance(workload, Workload) else None,
+            memory=memory,
         )
     if result.interrupted:
         raise Interrupted(result)
@@ -276,13 +300,15 @@ def measure(
     overwrite: bool = False,
     aged: tuple[_native.AgedDrives | None, str | None] | None = None,
     control: _native.RunControl | None = None,
+    memory: int | None = None,
 ) -> Result:
     """Run requests on a device, as :func:`run` does once it knows where they come from.
 
     ``workload`` is what they came from, for the result; ``stand_in`` what it stands for, the recording that runs in
     its place, and why it is not calibrated. ``inputs`` are files beside those of the workload. ``aged`` are drives that
     may be used again by runs of this process, and what tells the workload from all others; drives on disk may be used
-    in any case. With a ``control`` the run stays on this thread, and another one looks after it.
+    in any case. With a ``control`` the run stays on this thread, and another one looks after it. A run that brings this
+    process to more than ``memory`` bytes ends with what it has measured.
     """
     interval = series_interval(series)
     if on_row is not None and (interval is None or interval[0] == "auto"):
@@ -329,6 +355,7 @@ def measure(
             aged=aged,
             aged_files=kept,
             control=control,
+            memory=memory,
         )
         drives.tell(kept)
         result = Result(

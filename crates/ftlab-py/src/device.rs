@@ -2,7 +2,7 @@
 
 use ftlab_config::{Document, Kind, Problems, load_device, presets as preset_files, read_device, to_toml};
 use ftlab_core::config::DeviceConfig;
-use ftlab_core::memory::bytes_at_most;
+use ftlab_core::memory::{bytes_at_first, bytes_at_most, fills_by_formula};
 use ftlab_core::scheme::{AxisInfo, KeyInfo};
 use ftlab_workload::WorkloadFile;
 use pyo3::prelude::*;
@@ -113,6 +113,16 @@ impl Device {
     /// Memory that its tables take at most, in bytes.
     fn memory_bytes(&self, verify: bool) -> u64 {
         bytes_at_most(&self.config, verify)
+    }
+
+    /// Memory that they take before the first request, in bytes, if the rest is taken only where requests touch it.
+    fn memory_bytes_at_first(&self, verify: bool) -> Option<u64> {
+        bytes_at_first(&self.config, verify)
+    }
+
+    /// Whether a formula stands for a fill, which takes no time and no memory then.
+    fn fills_by_formula(&self, verify: bool) -> bool {
+        fills_by_formula(&self.config, verify)
     }
 
     /// What it says to no effect, a sentence each with its place.

@@ -1,5 +1,6 @@
 //! Running a simulation beside the interpreter.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,12 +139,13 @@ type Finished = (Result<device::RunOutcome, device::RunError>, Duration);
 /// slowest: the run is done twice then. What either raises ends the run. Ctrl-C ends it too, and it returns what it has
 /// measured. `stand_in` is what the workload stands for, the recording that runs instead, and why it is not calibrated. `aged`
 /// are drives that may be used again, and what tells the workload from others. With a `control` there is no thread, and Ctrl-C
-/// is the caller's affair: whoever holds it sees how the run goes on, and ends it.
+/// is the caller's affair: whoever holds it sees how the run goes on, and ends it. A run that brings this process to more than
+/// `memory` bytes ends with what it has measured, where the system says how much that is.
 #[pyfunction]
 #[pyo3(signature = (
     device, source, *, seed = 1, requests = None, verify = false, timing = true, series = None, request_log = None,
     events = None, events_slowest = None, progress = None, on_row = None, stand_in = None, aged = None,
-    aged_files = None, control = None
+    aged_files = None, control = None, memory = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
@@ -164,6 +166,7 @@ pub(crate) fn run(
     aged: Option<(Option<PyRef<'_, AgedDrives>>, Option<String>)>,
     aged_files: Option<&AgedFiles>,
     control: Option<&RunControl>,
+    memory: Option<u64>,
 ) -> PyResult<Outcome> {
     let series = series_every(series.as_ref().map(|(unit, count)| (unit.as_str(), *count)))?;
     let options = RunOptions { seed, requests, verify, timing, series, event_by_event: false };
@@ -230,8 +233,20 @@ pub(crate) fn run(
         });
         (result, start.elapsed())
     };
+    let end = || {
+        finding.cancel();
+        control.cancel();
+        stop.store(true, Ordering::Relaxed);
+    };
+    let short = Cell::new(None);
     let look = |py: Python<'_>| {
         if control.is_cancelled() {
+            return Ok(());
+        }
+        let taken = memory.and_then(|most| resident_bytes().filter(|taken| *taken > most));
+        if taken.is_some() {
+            short.set(taken);
+            end();
             return Ok(());
         }
         let under_way =
@@ -243,12 +258,12 @@ pub(crate) fn run(
         let finished = run_here(py, work)?;
         (finished, control.is_cancelled().then(|| PyKeyboardInterrupt::new_err(())))
     } else {
-        run_without_gil(py, work, look, || {
-            finding.cancel();
-            control.cancel();
-            stop.store(true, Ordering::Relaxed);
-        })?
+        run_without_gil(py, work, look, end)?
     };
+    let short = short.get().map(|taken| {
+        let megabytes = taken >> 20;
+        format!("memory ran short: this process has {megabytes} MiB; what was measured until then is kept")
+    });
     let interrupted = match stopped {
         None => false,
         // A run that has no requests yet has nothing to tell.
@@ -261,7 +276,10 @@ pub(crate) fn run(
     let written = py.detach(|| logs.finish());
 
     let (result, wall) = finished;
-    let mut outcome = result.map_err(|error| explained(device, &error))?;
+    let mut outcome = result.map_err(|error| match &short {
+        Some(text) => errors::RunError::new_err(text.clone()),
+        None => explained(device, &error),
+    })?;
     outcome.summary.workload.clone_from(&source.name);
     outcome.summary.stand_in = stand_in.map(|(stands_for, recording, uncalibrated)| StandInSummary {
         stands_for,
@@ -271,11 +289,19 @@ pub(crate) fn run(
     outcome.summary.warnings.extend(outcome.summary.stand_in.as_ref().and_then(warning::stand_in));
     outcome.summary.wall_seconds = wall.as_secs_f64();
     // A source that is interrupted fails, which is no news.
-    let error = outcome.error.filter(|_| !interrupted);
+    let error = outcome.error.filter(|_| !interrupted && short.is_none());
     let error = error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
-    let error = error.or(written.err().map(|error| ("input", error.to_string())));
+    let error =
+        error.or(short.map(|text| ("run", text))).or(written.err().map(|error| ("input", error.to_string())));
     let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
     Ok(Outcome { summary_json, series: outcome.series, coarse: outcome.coarse, error, interrupted })
+}
+
+/// Memory that this process has; `None` where the system does not say.
+fn resident_bytes() -> Option<u64> {
+    const PAGE: u64 = 4096;
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    text.split(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(PAGE)
 }
 
 pub(crate) fn tell(py: Python<'_>, progress: &Py<PyAny>, control: &device::RunControl) -> PyResult<()> {

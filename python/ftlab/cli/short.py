@@ -150,6 +150,16 @@ def _goal(result: Result, before: dict[str, Any]) -> str:
     return ", then it ENDED EARLY: its goal was not reached"
 
 
+def _fill(result: Result) -> str:
+    """How the drive was filled."""
+    if result.device._native.fills_by_formula("verify" in result.summary):  # noqa: SLF001 - one package
+        return "A formula stands for the fill: it takes no time, and memory only where requests touch the drive."
+    return (
+        "The fill was written, which takes time and memory. A formula cannot stand for it with verification, "
+        "block-mapped layers, mapping caches, LSB backup, whole requests, or planes that do not take turns."
+    )
+
+
 def show(result: Result, *, explain: bool) -> None:
     """Print a result."""
     summary = result.summary
@@ -177,7 +187,8 @@ def show(result: Result, *, explain: bool) -> None:
     for heading, text in facts(result):
         out.print(f"[cyan]{heading:<20}[/cyan] {text}")
         if explain:
-            out.print(f"  [dim]{_EXPLANATIONS[heading]}[/dim]\n")
+            more = f" {_fill(result)}" if heading == "preconditioning" else ""
+            out.print(f"  [dim]{_EXPLANATIONS[heading]}{more}[/dim]\n")
     for code, text, advice in warned.lines(summary):
         # What the head of the table says already needs no line.
         if code != "stand_in":
