@@ -190,7 +190,9 @@ fn a_gap_lies_between_a_completion_and_what_it_brings() {
     batch[3] = request(Op::Flush, 0, 0);
     let spans = target.send(&batch, Pace::Closed { queue_depth: 1, gap_ns: 2_000_000 }, &GO).unwrap();
     let gaps: Vec<u64> = spans.windows(2).map(|pair| pair[1].start_ns - pair[0].end_ns).collect();
-    assert!(gaps.iter().all(|gap| (2_000_000..20_000_000).contains(gap)), "{gaps:?}");
+    // A busy machine may let any of them wait, and hardly all.
+    assert!(gaps.iter().all(|gap| *gap >= 2_000_000), "{gaps:?}");
+    assert!(gaps.iter().any(|gap| *gap < 20_000_000), "{gaps:?}");
     // With two outstanding, each of them brings its own.
     let spans = target.send(&batch[..3], Pace::Closed { queue_depth: 2, gap_ns: 2_000_000 }, &GO).unwrap();
     let first_end = spans[0].end_ns.min(spans[1].end_ns);
