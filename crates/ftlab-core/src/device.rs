@@ -194,8 +194,9 @@ impl<B: Layering> Run<'_, B> {
         if log {
             observer.on_start(drive.top.free_blocks(), geometry.pages_per_block());
         }
+        let may_be_cut = options.timing && config.host.stop() == Stop::LastArrival;
         let reserves = ReservationPort::suits(config, geometry)
-            && config.host.stop() == Stop::Drained
+            && !(may_be_cut && (log || config.has_frames()))
             && !options.event_by_event;
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(config, layering, CountingPort);
@@ -204,7 +205,11 @@ impl<B: Layering> Run<'_, B> {
             let error = result.err();
             audited(config, &drive, admission.counts(), &mut metrics, None, error)
         } else if reserves && !explains {
-            let drive = drive.behind(config, layering, ReservationPort::new(config, geometry, log));
+            let mut port = ReservationPort::new(config, geometry, log);
+            if may_be_cut {
+                port = port.for_cuts();
+            }
+            let drive = drive.behind(config, layering, port);
             run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
             let mut port = EventPort::new(config, geometry, log);

@@ -30,9 +30,10 @@ fn drive_without_sharing(rng: &mut Rng) -> DeviceConfig {
     let host = match rng.below(3) {
         0 => format!(r#""arrival": "closed", "queue_depth": {}"#, pick(rng, &[1, 3, 8, 32])),
         _ => format!(
-            r#""outstanding": {}, "scheduler": "{}""#,
+            r#""outstanding": {}, "scheduler": "{}", "stop": "{}""#,
             pick(rng, &[0, 1, 4]),
-            pick(rng, &["fifo", "c_look"])
+            pick(rng, &["fifo", "c_look"]),
+            pick(rng, &["drained", "last_arrival"])
         ),
     };
     let text = format!(

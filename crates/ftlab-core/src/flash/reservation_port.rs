@@ -3,10 +3,12 @@
 //! A lane runs its commands in order, and its bus is free whenever it wants it. So the end of a command is known when
 //! it is submitted: the ticket is that time. Nothing is queued, and a request is one event however many pages it has.
 //! The results are those of [`EventPort`](super::event_port::EventPort), down to the order of what ends at equal times.
-//! But work is accounted for when it is submitted, so a run has to go on until the drive is idle. And two commands of a
-//! lane must not end at one time, so each has to take some.
+//! But work is accounted for when it is submitted. A run that may end before the drive is idle has it remember what
+//! has not ended yet, to take that back. And two commands of a lane must not end at one time, so each has to take some.
 
-use crate::cause::Command;
+use std::collections::VecDeque;
+
+use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
 use crate::flash::port::{FlashPort, Memory, Submission};
@@ -155,6 +157,16 @@ impl Ends {
     }
 }
 
+/// Commands of a lane that may not have ended, one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    submission: Submission,
+    count: u32,
+    start: Time,
+    /// As [`End`]'s.
+    number: u64,
+}
+
 /// Keeps simulated time for drives with one lane on each channel.
 #[derive(Debug, Clone)]
 pub struct ReservationPort {
@@ -180,6 +192,8 @@ pub struct ReservationPort {
     servers: Servers,
     pages: Pages<End>,
     ledger: Ledger,
+    /// For each lane what may have to be taken back; nothing where runs go on until the drive is idle.
+    recent: Vec<VecDeque<Recent>>,
 }
 
 impl ReservationPort {
@@ -206,7 +220,52 @@ impl ReservationPort {
             servers: Servers::new(config),
             pages: Pages::new(config, geometry.channels as usize),
             ledger: Ledger::new(geometry.channels as usize, geometry.channels as usize, log),
+            recent: Vec::new(),
         }
+    }
+
+    /// For a run that may be [cut](Clock::cut), without a log and without evictions.
+    #[must_use]
+    pub fn for_cuts(mut self) -> Self {
+        self.recent = vec![VecDeque::new(); self.ends_at.len()];
+        self
+    }
+
+    /// A command was submitted, or `count` in a row.
+    #[inline(never)]
+    fn remember(&mut self, submission: Submission, count: u32, start: Time, number: u64) {
+        let recent = &mut self.recent[submission.lane() as usize];
+        // What follows an end that has passed: that is all of the front.
+        while recent.len() > 1 && recent[1].start < self.now {
+            recent.pop_front();
+        }
+        recent.push_back(Recent { submission, count, start, number });
+    }
+
+    /// Take back the last of `recent` that have not ended now; returns how many.
+    fn take_back(&mut self, recent: Recent) -> u32 {
+        let Recent { submission, count, start, number } = recent;
+        let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let (one, bus) = (bus_in + array + bus_out, bus_in + bus_out);
+        // Of equal times, ends of lower numbers come first. Where no bus is needed, none of them is an event of its own.
+        let is_event = self.spans.command > Time::ZERO
+            || !matches!(submission.command(), Command::Copyback | Command::Erase);
+        let is_over =
+            |at: Time| at < self.now || (at == self.now && (!is_event || number <= self.number));
+        let after = |commands: u64| start + Time(one.0 * commands);
+        let mut ended = (self.now.since(start).0 / one.0).min(count.into());
+        if ended > 0 && !is_over(after(ended)) {
+            ended -= 1;
+        }
+        let left = u64::from(count) - ended;
+        if left == 0 {
+            return 0;
+        }
+        let lane = submission.lane() as usize;
+        self.ledger.busy_ps[lane][submission.cause_index()] -= one.0 * left;
+        let has_come_in = bus_in > Time::ZERO && is_over(after(ended) + bus_in);
+        self.ledger.channel_busy_ps[lane] -= bus.0 * left - if has_come_in { bus_in.0 } else { 0 };
+        left as u32
     }
 
     /// Something beside flash ends then.
@@ -258,6 +317,9 @@ impl ReservationPort {
         self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0;
         if self.ledger.events.is_open {
             self.ledger.events.note(submission, submission.lane(), end - start);
+        }
+        if !self.recent.is_empty() {
+            self.remember(submission, 1, start, self.rows[lane]);
         }
         if self.ledger.log.is_some() {
             let transfer = if bus_out > Time::ZERO { (worked, end) } else { (start, start + bus_in) };
@@ -328,6 +390,9 @@ impl FlashPort for ReservationPort {
         let (bus_in, array, bus_out) = self.spans.parts(submission);
         let rest = Time((bus_in + array + bus_out).0 * u64::from(count - 1));
         let end = first.at() + rest;
+        if !self.recent.is_empty() {
+            self.remember(submission, count - 1, first.at(), first.number());
+        }
         self.ends_at[lane] = end;
         self.ledger.busy_ps[lane][submission.cause_index()] += rest.0;
         self.ledger.channel_busy_ps[lane] += (bus_in + bus_out).0 * u64::from(count - 1);
@@ -468,6 +533,18 @@ impl Clock for ReservationPort {
 
     fn idle_from(&self) -> Time {
         self.ends_at.iter().copied().fold(self.now.max(self.beside_ends_at), Time::max)
+    }
+
+    fn cut(&mut self) -> CommandCounts {
+        let mut counts = CommandCounts::default();
+        for recent in std::mem::take(&mut self.recent).into_iter().flatten() {
+            let left = self.take_back(recent);
+            counts[recent.submission.command() as usize][recent.submission.cause_index()] += u64::from(left);
+        }
+        for end in self.ends_at.iter_mut().chain([&mut self.beside_ends_at]) {
+            *end = self.now.min(*end);
+        }
+        counts
     }
 
     fn ledger(&mut self) -> &mut Ledger {

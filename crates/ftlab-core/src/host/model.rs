@@ -145,7 +145,7 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     out: usize,
     slots: Vec<Slot>,
     free_slots: Vec<u32>,
-    in_drive: usize,
+    pub(crate) in_drive: usize,
     /// Waiting at the host.
     waiting: Waiting,
     /// How long host and firmware take for each request.

@@ -94,7 +94,9 @@ pub(crate) fn run<'r, L: Layer<C>, C: Clock>(
     let mut model = HostModel::new(host, host.depth(), drive, metrics, options.series.is_some(), feeder);
     run_events(&mut model, control);
     model.drain();
-    model.unfinished = model.drive.flash.port.cut();
+    if model.stopped || model.in_drive > 0 {
+        model.unfinished = model.drive.flash.port.cut();
+    }
     flush_command_log(&mut model, true);
     let result = model.error.take().map_or_else(|| model.check_clock_overflow(), Err);
     (model, result)
