@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import ftlab
 from conftest import FTLAB
 from ftlab import _limits as limits
+from ftlab.cli import inputs
 
 resource = pytest.importorskip("resource")
 
@@ -55,6 +57,7 @@ def test_statistics_that_find_no_memory_say_so() -> None:
     code = """
 import resource, ftlab
 from ftlab import _limits as limits
+from ftlab.cli import inputs
 many = ftlab.Workload(kind="uniform", requests=4_000_000, request_bytes=4096)
 ftlab.trace_stats(many.set("requests=10"), capacity="64GiB")
 most = limits._taken()[0] + (24 << 20)
@@ -128,3 +131,21 @@ def test_a_run_that_runs_out_of_memory_keeps_what_it_has_measured(monkeypatch: p
 def test_a_system_may_promise_all_memory_that_it_gives(tmp_path: Path, text: str, does: bool) -> None:
     (tmp_path / "overcommit_memory").write_text(text)
     assert limits.promises_all(tmp_path / "overcommit_memory") is does
+
+
+def test_a_process_may_come_to_what_it_has_and_most_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = limits._taken()[1]
+    monkeypatch.setattr(limits, "_taken", lambda: (0, taken, 0))
+    monkeypatch.setattr(limits, "group_bytes", lambda: taken + 1000)
+    assert limits.most_of_process() == taken + 900
+    monkeypatch.setattr(limits, "group_bytes", lambda: None)
+    most = limits.most_of_process()
+    assert most is not None
+    assert taken < most < taken + os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_what_a_formula_fills_is_not_said_to_take_long() -> None:
+    large = ftlab.Device("tlc-256g").set("geometry.ways=4")
+    assert inputs._waits(large) == []
+    (said,) = inputs._waits(large.set("precondition.kind=steady"))
+    assert "251,134,564 pages are written before the first request" in said

@@ -88,7 +88,7 @@ def check_memory(device: Device, *, verify: bool, drawing: bool = False, watched
         first = device._native.memory_bytes_at_first(verify)  # noqa: SLF001 - one package
         if first is not None and first <= limit.bytes // 2 and not limits.promises_all():
             _tell_memory(device, needed, first, limit)
-            most = limit.bytes // 10 * 9
+            most = limits.most_of_process()
     if limit is not None and most is None and needed > limit.bytes:
         cached = device.to_dict()["map_cache"]["kind"] != "ideal"
         extras = [text for text, wanted in (("its mapping cache", cached), ("verification", verify)) if wanted]

@@ -25,14 +25,15 @@ const LARGEST_DENSE: usize = 16 << 20;
 /// The system may refuse to promise memory for larger ones, though little of them will be touched.
 const LARGEST_PROMISED: usize = 1 << 30;
 
+/// So many bytes of a table are brought to large pages at once.
+const GATHERED_AT_ONCE: usize = 32 << 20;
+
 /// The pages of memory that a table is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pages {
     Small,
     /// From the first touch on.
     Large,
-    /// Those that have been touched, too.
-    Gathered,
 }
 
 /// A table of `len` times `value`, on large pages too. Once the end is asked for it stays zeros: nobody reads it any more.
@@ -48,28 +49,55 @@ pub(crate) fn filled(len: usize, value: u32, interrupt: &Interrupt) -> Vec<u32> 
 }
 
 #[cfg(target_os = "linux")]
-fn advise<T>(table: &[T], pages: Pages) {
-    const LARGE: usize = 1 << 21;
+mod paging {
+    use super::Pages;
+
+    /// A large page.
+    pub(super) const LARGE: usize = 1 << 21;
+    const SMALL: usize = 1 << 12;
     /// Of Linux 6.1 on; not in the headers of every C library.
     const MADV_COLLAPSE: libc::c_int = 25;
-    let advice: &[libc::c_int] = match pages {
-        Pages::Small => &[libc::MADV_NOHUGEPAGE],
-        Pages::Large => &[libc::MADV_HUGEPAGE],
-        Pages::Gathered => &[libc::MADV_HUGEPAGE, MADV_COLLAPSE],
-    };
-    let start = (table.as_ptr() as usize).next_multiple_of(LARGE);
-    let end = table.as_ptr() as usize + size_of_val(table);
-    if start + LARGE <= end {
-        for advice in advice {
+
+    pub(super) fn advise<T>(table: &[T], pages: Pages) {
+        let advice = if pages == Pages::Small { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };
+        let start = (table.as_ptr() as usize).next_multiple_of(LARGE);
+        let end = table.as_ptr() as usize + size_of_val(table);
+        if start + LARGE <= end {
             // SAFETY: the range lies within one allocation of ours; the advice changes how it is paged, not what it holds.
             // It may be refused, and then nothing changes.
-            unsafe { libc::madvise(start as *mut libc::c_void, (end - start) / LARGE * LARGE, *advice) };
+            unsafe { libc::madvise(start as *mut libc::c_void, (end - start) / LARGE * LARGE, advice) };
+        }
+    }
+
+    /// Bring the bytes from `from` to `end` of a table to large pages, as far as a quarter of such a page has been touched.
+    pub(super) fn gather<T>(table: &[T], from: usize, end: usize) {
+        let start = table.as_ptr() as usize;
+        let (mut at, end) = ((start + from).next_multiple_of(LARGE), start + end.min(size_of_val(table)));
+        while at + LARGE <= end {
+            let mut touched = [0_u8; LARGE / SMALL];
+            let page = at as *mut libc::c_void;
+            // SAFETY: the range lies within one allocation of ours, and there is a byte for each small page of it. Where pages
+            // are larger than that, fewer are written.
+            let known = unsafe { libc::mincore(page, LARGE, touched.as_mut_ptr().cast()) } == 0;
+            if known && touched.iter().filter(|byte| **byte & 1 == 1).count() >= touched.len() / 4 {
+                for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
+                    // SAFETY: as in `advise`.
+                    unsafe { libc::madvise(page, LARGE, advice) };
+                }
+            }
+            at += LARGE;
         }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn advise<T>(_: &[T], _: Pages) {}
+mod paging {
+    pub(super) fn advise<T>(_: &[T], _: super::Pages) {}
+
+    pub(super) fn gather<T>(_: &[T], _: usize, _: usize) {}
+}
+
+use paging::advise;
 
 /// Ask the processor to bring `table[index]` into its cache; nothing else happens, not even for a wrong index.
 #[inline(always)]
@@ -96,8 +124,9 @@ pub(crate) struct Table<T> {
     /// Changed since `shared` was written.
     changed: AtomicBool,
     memory: Memory,
-    /// On small pages, as little of it may be touched.
-    is_sparse: bool,
+    /// So many bytes of it have been brought to large pages, or need not be. What follows is on small ones, as little of it
+    /// may be touched.
+    gathered: usize,
     shared: Mutex<Option<Arc<Shared>>>,
 }
 
@@ -143,7 +172,7 @@ impl<T> From<Vec<T>> for Table<T> {
             len,
             changed: AtomicBool::new(true),
             memory,
-            is_sparse: false,
+            gathered: usize::MAX,
             shared: Mutex::new(None),
         }
     }
@@ -164,8 +193,8 @@ impl Plain for u64 {}
 const LEAST_SHARED: usize = 1 << 22;
 
 impl<T: Plain + Default> Table<T> {
-    /// Zeros of which perhaps little will be touched: a large table takes memory by small pages, until it is said to be
-    /// [dense](Self::make_dense).
+    /// Zeros of which perhaps little will be touched: a large table takes memory by small pages, until it is
+    /// made [denser](Self::make_denser).
     pub(crate) fn sparse_zeros(len: usize) -> Self {
         let bytes = len * size_of::<T>();
         if bytes <= LARGEST_DENSE {
@@ -174,7 +203,7 @@ impl<T: Plain + Default> Table<T> {
         let mapped = if bytes > LARGEST_PROMISED { Self::unpromised_zeros(len) } else { None };
         let mut table = mapped.unwrap_or_else(|| vec![T::default(); len].into());
         advise(&table, Pages::Small);
-        table.is_sparse = true;
+        table.gathered = 0;
         table
     }
 
@@ -191,7 +220,7 @@ impl<T: Plain + Default> Table<T> {
             len,
             changed: AtomicBool::new(true),
             memory: Memory::Mapped,
-            is_sparse: false,
+            gathered: usize::MAX,
             shared: Mutex::new(None),
         })
     }
@@ -203,11 +232,20 @@ impl<T: Plain + Default> Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Much of it is going to be touched: it is on large pages from now on, as far as it was touched also where it was.
-    pub(crate) fn make_dense(&mut self) {
-        if std::mem::take(&mut self.is_sparse) {
-            advise(self, Pages::Gathered);
+    /// Much of it is going to be touched: bring the next part of it to large pages. To be called now and then, for whoever
+    /// watches memory to see how it grows. What was hardly touched stays on small pages.
+    #[inline]
+    pub(crate) fn make_denser(&mut self) {
+        if self.gathered < self.len * size_of::<T>() {
+            self.gather_more();
         }
+    }
+
+    #[cold]
+    fn gather_more(&mut self) {
+        let from = self.gathered;
+        self.gathered += GATHERED_AT_ONCE;
+        paging::gather(self, from, self.gathered);
     }
 }
 
@@ -238,7 +276,7 @@ impl<T: Plain> Table<T> {
             len: self.len,
             changed,
             memory: Memory::Mapped,
-            is_sparse: false,
+            gathered: usize::MAX,
             shared: Mutex::new(Some(shared)),
         })
     }
@@ -354,16 +392,22 @@ mod tests {
     fn sparse_tables_hold_what_dense_ones_hold() {
         for len in [LARGEST_DENSE / 8 + 1, LARGEST_PROMISED / 8 + 1] {
             let mut sparse = Table::<u64>::sparse_zeros(len);
-            assert!(sparse.is_sparse);
-            for at in (0..len).step_by(len / 5) {
+            assert_eq!(sparse.gathered, 0);
+            for at in (0..len).step_by(len / 3) {
                 sparse[at] = at as u64 + 1;
             }
-            let pages: Vec<u64> = sparse.iter().step_by(len / 5).copied().collect();
-            sparse.make_dense();
-            assert!(!sparse.is_sparse && sparse.iter().step_by(len / 5).eq(&pages));
-            assert_eq!(pages, (0..len as u64).step_by(len / 5).map(|at| at + 1).collect::<Vec<_>>());
+            let pages: Vec<u64> = sparse.iter().step_by(len / 3).copied().collect();
+            // One part of it is touched everywhere.
+            sparse[..1 << 19].fill(7);
+            for _ in 0..=len * 8 / GATHERED_AT_ONCE {
+                sparse.make_denser();
+            }
+            assert!(sparse.gathered >= len * 8 && sparse[1..1 << 19].iter().all(|value| *value == 7));
+            sparse[0] = pages[0];
+            assert!(sparse.iter().step_by(len / 3).eq(&pages));
+            assert_eq!(pages, (0..len as u64).step_by(len / 3).map(|at| at + 1).collect::<Vec<_>>());
         }
-        assert!(!Table::<u64>::sparse_zeros(100).is_sparse);
+        assert_eq!(Table::<u64>::sparse_zeros(100).gathered, usize::MAX);
     }
 
     #[test]

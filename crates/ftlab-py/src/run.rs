@@ -260,10 +260,7 @@ pub(crate) fn run(
     } else {
         run_without_gil(py, work, look, end)?
     };
-    let short = short.get().map(|taken| {
-        let megabytes = taken >> 20;
-        format!("memory ran short: this process has {megabytes} MiB; what was measured until then is kept")
-    });
+    let short = short.get().map(|taken| format!("memory ran short: this process has {} MiB", taken >> 20));
     let interrupted = match stopped {
         None => false,
         // A run that has no requests yet has nothing to tell.
@@ -291,8 +288,9 @@ pub(crate) fn run(
     // A source that is interrupted fails, which is no news.
     let error = outcome.error.filter(|_| !interrupted && short.is_none());
     let error = error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
-    let error =
-        error.or(short.map(|text| ("run", text))).or(written.err().map(|error| ("input", error.to_string())));
+    let error = error
+        .or(short.map(|text| ("run", text + "; what was measured until then is kept")))
+        .or(written.err().map(|error| ("input", error.to_string())));
     let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
     Ok(Outcome { summary_json, series: outcome.series, coarse: outcome.coarse, error, interrupted })
 }

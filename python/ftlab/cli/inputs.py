@@ -78,6 +78,8 @@ def _waits(device: Device) -> list[str]:
     pages = device.logical_bytes // unit_bytes(device)
     if pages < _MANY_PAGES or keys.get("model") == "mapping_cache" or keys["precondition"]["kind"] == "none":
         return []
+    if keys["precondition"]["kind"] == "fill" and device._native.fills_by_formula(False):  # noqa: SLF001
+        return []
     memory, limit = memory_bytes(device, verify=False), limits.least()
     if limit is not None and memory > limit.bytes:
         return []

@@ -28,9 +28,9 @@ const PADDING: u32 = 3;
 /// Spare area of the slots of a summary page.
 const METADATA: u32 = 4;
 
-/// A drive is densely touched once a block in so many was written, the fill by formula left out. Pages of memory have 1,024
-/// entries: scattered writes have touched most of them by then.
-const SPARSE_SHARE: u32 = 256;
+/// A drive is densely touched once a block in so many was written, the fill by formula left out, and two open ones of each
+/// plane. Pages of memory have 1,024 entries: scattered writes have touched two fifths of them by then.
+const SPARSE_SHARE: u32 = 2048;
 
 /// What of a block was not entered, since the formula of the fill says it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ pub struct NandArray {
     /// What each block is for, while it has pages or is open.
     purposes: Vec<Purpose>,
     openings: u32,
-    /// So many openings make the tables [dense](Table::make_dense).
+    /// From so many openings on, tables become [denser](Table::make_denser).
     dense_from: u32,
     /// How the drive was filled, if nobody has written that.
     filled: Option<Arc<Filled>>,
@@ -130,7 +130,7 @@ impl NandArray {
             blocks: table::zeros(geometry.blocks() as usize),
             purposes: vec![Purpose::default(); geometry.blocks() as usize],
             openings: 0,
-            dense_from: geometry.blocks() / SPARSE_SHARE + 1,
+            dense_from: geometry.blocks() / SPARSE_SHARE + 2 * geometry.planes() + 1,
             filled: None,
             by_formula: Vec::new(),
             contents: verify.then(|| Contents::new(geometry)),
@@ -289,9 +289,9 @@ impl NandArray {
     /// Number the opening of an erased block, which is for `role` from its first program on.
     pub fn open(&mut self, block: BlockId, role: Role) {
         self.openings += 1;
-        if self.openings == self.dense_from {
-            self.spare.make_dense();
-            self.valid.make_dense();
+        if self.is_dense() {
+            self.spare.make_denser();
+            self.valid.make_denser();
         }
         self.blocks[block.index()].sequence = self.openings;
         self.purposes[block.index()] = Purpose::new(role, false);

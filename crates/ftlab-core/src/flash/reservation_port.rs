@@ -250,8 +250,7 @@ impl ReservationPort {
         // Of equal times, ends of lower numbers come first. Where no bus is needed, none of them is an event of its own.
         let is_event = self.spans.command > Time::ZERO
             || !matches!(submission.command(), Command::Copyback | Command::Erase);
-        let is_over =
-            |at: Time| at < self.now || (at == self.now && (!is_event || number <= self.number));
+        let is_over = |at: Time| at < self.now || (at == self.now && (!is_event || number <= self.number));
         let after = |commands: u64| start + Time(one.0 * commands);
         let mut ended = (self.now.since(start).0 / one.0).min(count.into());
         if ended > 0 && !is_over(after(ended)) {

@@ -78,9 +78,10 @@ impl<const PLAIN: bool> PageMap<PLAIN> {
         self.filled_units = end;
     }
 
-    /// Much of it is going to be touched.
-    pub fn make_dense(&mut self) {
-        self.entries.make_dense();
+    /// Much of it is going to be touched: see [`Table::make_denser`].
+    #[inline]
+    pub fn make_denser(&mut self) {
+        self.entries.make_denser();
     }
 
     /// Ask the processor for the entry of a unit.

@@ -38,7 +38,7 @@ pub struct LevelIndex {
     tops: Table<u64>,
     /// No level of the plane below this has a block.
     lowest: Vec<u32>,
-    /// Blocks that are still to come until tables are [dense](Table::make_dense).
+    /// Blocks that are still to come until tables become [denser](Table::make_denser).
     until_dense: u32,
     /// The row after the last one taken (`TieBreak::Next`).
     next_row: Vec<u32>,
@@ -119,9 +119,9 @@ impl LevelIndex {
     pub fn insert(&mut self, block: BlockId, level: u32) {
         self.until_dense = self.until_dense.saturating_sub(1);
         if self.until_dense == 0 {
-            self.rows.make_dense();
-            self.summary.make_dense();
-            self.tops.make_dense();
+            self.rows.make_denser();
+            self.summary.make_denser();
+            self.tops.make_denser();
         }
         let (plane, base, row) = self.place(block);
         self.set(plane, base, row, level);
