@@ -432,7 +432,7 @@ def test_a_plot_has_the_mapping_cache_and_nothing_that_never_changes(device: str
     result = package.run(drive, load, series=True, timing=timing)
     axes = {axis.get_ylabel().split(" (")[0]: axis for axis in result.plot().axes}
     timed = timing and device != "map-cache-model"
-    of_drive = ["write amplification", *(["IOPS", "latency"] if timed else ["free blocks"])]
+    of_drive = ["write amplification", *(["throughput", "latency"] if timed else ["free blocks"])]
     cached = ["mapping cache hit ratio", "mapping penalty, mean"]
     assert list(axes) == (of_drive if device != "map-cache-model" else []) + (cached if device != "ideal-page" else [])
     if device == "map-cache-model":

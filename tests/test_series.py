@@ -151,6 +151,24 @@ def test_the_report_and_the_plot_have_bands(tmp_path: Path) -> None:
         assert all(low <= high for _, low, high in drawn["data"])
 
 
+def test_legends_stand_beside_what_is_drawn() -> None:
+    """In a panel there is no place that no run draws on."""
+    figure = ran("page mapping", "auto").plot()
+    figure.draw_without_rendering()
+    legends = [(axes, axes.get_legend()) for axes in figure.axes if axes.get_legend() is not None]
+    assert len(legends) == 2
+    above: Any = figure.bbox.frozen()
+    for axes, legend in legends:
+        box = legend.get_window_extent()
+        assert not box.overlaps(axes.get_window_extent())
+        assert above.xmax >= box.xmax > box.xmin >= above.xmin
+        assert above.ymax >= box.ymax
+    [latency] = [legend for axes, legend in legends if axes.get_ylabel().startswith("latency")]
+    # Column by column: a line of the legend is about one operation.
+    texts = [text.get_text() for text in latency.get_texts()]
+    assert texts[:2] == ["read, p50", "write, p50"]
+
+
 def test_a_run_that_is_too_short_for_percentiles_has_means() -> None:
     result = ran("page mapping", "auto", requests=15)
     texts = [text.get_text() for text in result.plot().axes[2].get_legend().get_texts()]  # type: ignore[union-attr] # there is one

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _TREND_POINTS = 40
 # Percentiles that are drawn.
 _PERCENTILES = ("p50", "p99", "p99.9")
+_DOTS = {"read": "o", "write": "s"}
+# Entries of a legend beside each other, which are as wide as a panel.
+_LEGEND_COLUMNS = 3
+_DECADES = 7
 # Shares of intervals below the band around it, and up to its end.
 _BAND = (0.1, 0.9)
 # A latency with more zeros than this is drawn on a logarithmic axis.
@@ -115,6 +119,25 @@ def _whole(axis: Axes, value: float, text: str) -> None:
     axis.axhline(value, color=GREY, linestyle="--", linewidth=1, label=f"whole run: {text}")
 
 
+def _legend_above(axis: Axes) -> None:
+    """Name what is drawn, above the panel: in it there is no place that no run draws on."""
+    handles, texts = axis.get_legend_handles_labels()
+    columns = min(len(texts), _LEGEND_COLUMNS)
+    # It is filled column by column, and read line by line.
+    order = [at for column in range(columns) for at in range(column, len(texts), columns)]
+    axis.legend(
+        [handles[at] for at in order],
+        [texts[at] for at in order],
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.1,
+        borderpad=0.1,
+        ncols=columns,
+        columnspacing=1.4,
+        frameon=False,
+    )
+
+
 def _amplification(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
     total = summary.get("write_amplification", {}).get("total")
     values, pages = amplification(series)
@@ -122,13 +145,14 @@ def _amplification(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str
     if total is not None:
         _whole(axis, total, f"{total:.3f}")
     axis.set_ylabel("write amplification")
-    axis.legend(loc="best")
+    _legend_above(axis)
 
 
 def _throughput(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
     spans = np.diff(series["simulated_ns"].astype(float), prepend=0)
-    _draw(axis, x, series["iops"], spans, "requests a second", BLUE)
-    axis.set_ylabel("IOPS")
+    rate = label("iops", float(np.nanmax(series["iops"], initial=0)))
+    _draw(axis, x, series["iops"] * rate.scale, spans, "requests a second", BLUE)
+    axis.set_ylabel(rate.axis)
 
 
 def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
@@ -153,12 +177,13 @@ def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> N
             axis.fill_between(at, *ends, color=color, alpha=0.25, linewidth=0, label=f"{op}, p50 to p99")
         at, y = drawn[op, "p99.9"]
         if at.size:
-            axis.plot(at, y * latency.scale, ":", color=color, linewidth=1, label=f"{op}, p99.9")
+            # Dots: of few points a line would tell of what lies between them.
+            axis.plot(at, y * latency.scale, _DOTS[op], color=color, markersize=3, label=f"{op}, p99.9")
     axis.set_ylabel(latency.axis)
     positive = values[values > 0]
     if positive.size and float(np.max(values)) > _WIDE_RANGE * float(np.min(positive)):
         axis.set_yscale("log")
-    axis.legend(loc="best", ncols=len(kinds))
+    _legend_above(axis)
 
 
 def _latency_means(axis: Axes, x: Any, series: dict[str, Any]) -> None:
@@ -172,7 +197,7 @@ def _latency_means(axis: Axes, x: Any, series: dict[str, Any]) -> None:
     positive = series["latency_mean_ns"][series["latency_mean_ns"] > 0]
     if positive.size and float(np.max(series["latency_max_ns"])) > _WIDE_RANGE * float(np.min(positive)):
         axis.set_yscale("log")
-    axis.legend(loc="best")
+    _legend_above(axis)
 
 
 def _free_blocks(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> None:
@@ -185,7 +210,7 @@ def _hits(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -
     _draw(axis, x, series["map_hit_ratio"], series["map_lookups"], "over time", BLUE)
     _whole(axis, ratio, f"{ratio:.3f}")
     axis.set_ylabel("mapping cache hit ratio")
-    axis.legend(loc="best")
+    _legend_above(axis)
 
 
 def _penalties(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, Any]) -> None:
@@ -205,14 +230,18 @@ def _penalties(axis: Axes, x: Any, series: dict[str, Any], summary: dict[str, An
         axis.stackplot(ends, heights, labels=list(parts), colors=COLORS, alpha=0.8)
     _whole(axis, mean * shown.scale, f"{mean * shown.scale:.4g} {shown.unit}")
     axis.set_ylabel(shown.axis)
-    axis.legend(loc="best")
+    _legend_above(axis)
 
 
 def _shares(axis: Axes, rows: pl.DataFrame, scale: float) -> None:
     """Draw the share of values up to each row's end."""
+    from matplotlib.ticker import LogLocator
+
     shares = np.cumsum(rows["count"].to_numpy()) / max(1, rows["count"].sum())
     axis.plot(np.maximum(rows["max"].to_numpy() / scale, 1e-3), shares, color=BLUE, linewidth=1.4)
     axis.set_xscale("log")
+    # The numbers of more decades would run into each other.
+    axis.xaxis.set_major_locator(LogLocator(numticks=_DECADES))
 
 
 def _draw_misses(axis: Axes, curve: pl.DataFrame) -> None:
@@ -259,8 +288,9 @@ def _draw_distances(axis: Axes, rows: pl.DataFrame) -> None:
 
 
 def _draw_growth(axis: Axes, growth: pl.DataFrame, columns: dict[str, str], scale: float) -> None:
-    for (column, text), color in zip(columns.items(), (BLUE, ORANGE), strict=True):
-        axis.plot(growth["requests"].to_numpy(), growth[column].to_numpy() * scale, color=color, label=text)
+    # Where one lies on the other, both are seen.
+    for (column, text), color, style in zip(columns.items(), (BLUE, ORANGE), ("-", "--"), strict=True):
+        axis.plot(growth["requests"].to_numpy(), growth[column].to_numpy() * scale, style, color=color, label=text)
     axis.legend(loc="best")
 
 
