@@ -1194,7 +1194,8 @@ def _panels(results: Results, schemes: Sequence[str], sizes: Sequence[int]) -> F
     names = [name for name in _names(results.size) if any(key[0] == name for key in hits.values)]
     if not names:
         return None
-    figure = Figure(figsize=(2.7 * len(names) + 0.6, 5.4), layout="constrained")
+    width = 2.7 * len(names) + 0.6
+    figure = Figure(figsize=(width, 5.4), layout="constrained")
     above, below = figure.subplots(2, len(names), squeeze=False, sharex=True)
     for name, upper, lower in zip(names, above, below, strict=True):
         _lines(upper, hits, name, schemes, sizes, 100)
@@ -1205,7 +1206,8 @@ def _panels(results: Results, schemes: Sequence[str], sizes: Sequence[int]) -> F
     above[0].set_ylabel("hit ratio (%)")
     below[0].set_ylabel("mean penalty (us)")
     handles, labels = above[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="small")
+    # An entry takes an inch.
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(5, int(width)), fontsize="small")
     return figure
 
 

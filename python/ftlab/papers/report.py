@@ -25,9 +25,10 @@ _STYLE = (
     ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
     "@media screen and (width < 40rem){table:not(.cards) td:first-child{min-width:11rem}"
     # Their letters would be too small to read: they scroll.
-    "figure{overflow-x:auto}figure img{max-width:none;width:38rem}}"
+    "figure{overflow-x:auto}figure img{max-width:38rem}}"
 )
 _CLAIMS = "Claims"
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?")
 # Characters from which on a cell of a card has a line of its own.
 _LONG = 24
 _WORDS = {
@@ -115,7 +116,12 @@ def _cards(table: Table) -> bool:
 
 
 def _is_number(cell: float | str | None) -> bool:
-    return not isinstance(cell, str) or cell == "-" or cell.replace(",", "").replace(".", "").isdigit()
+    """Whether a cell is aligned as a number.
+
+    >>> [_is_number(cell) for cell in (1.5, None, "-", "1,024", "-3.2", "16 KiB", "PC", "")]
+    [True, True, True, True, True, False, False, False]
+    """
+    return not isinstance(cell, str) or cell == "-" or _NUMBER.fullmatch(cell) is not None
 
 
 def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) -> str:
