@@ -29,6 +29,7 @@ from PyQt6.QtWidgets import QApplication, QWidget
 MOST_HEIGHT = 15_000
 SETTLED_MS = 400
 PATIENCE_MS = 60_000
+MARGIN_MM = 15
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier
@@ -205,10 +206,11 @@ class Opened:
         whole.save(path)
 
     def paper(self, path: str, size: str) -> None:
-        """Print the page to a file."""
+        """Print the page to a file, with the margins that `page.css` asks for: Qt takes its own instead."""
         layout = QPageLayout(
-            QPageSize(QPageSize.PageSizeId[size]), QPageLayout.Orientation.Portrait, QMarginsF(0, 0, 0, 0)
-        )
+            QPageSize(QPageSize.PageSizeId[size]), QPageLayout.Orientation.Portrait,
+            QMarginsF(MARGIN_MM, MARGIN_MM, MARGIN_MM, MARGIN_MM), QPageLayout.Unit.Millimeter,
+        )  # fmt: skip
 
         def start(call: Callable[..., None]) -> None:
             self.page.pdfPrintingFinished.connect(lambda _, done: call(done))

@@ -34,7 +34,23 @@ STUDY = {
     "axes": {"ftl.gc": ["greedy", "fifo", "random"], "ftl.over_provisioning": [0.1, 0.2, 0.4]},
     "repetitions": 2,
 }
-PAPERS = ("reference", "write-amplification")
+# As many columns as a study may well have: axes of its drive, and all metrics of a clock.
+WIDE_STUDY = {
+    "name": "wide",
+    "device": "tlc-small",
+    "workload": ["zipf", {"kind": "hotcold", "label": "skewed"}],
+    "set": {
+        "geometry": {"blocks_per_plane": 32, "pages_per_block": 16}, "workload.requests": 600,
+        "host.arrival": "closed", "precondition.kind": "fill",
+    },
+    "axes": {
+        "ftl.gc": ["greedy", "cost_benefit"], "ftl.over_provisioning": [0.3, 0.4, 0.6], "host.queue_depth": [1, 8],
+        "ftl.gc_open_block": ["separate", "shared"],
+    },
+    "repetitions": 2,
+}  # fmt: skip
+# The last has tables of 18 columns.
+PAPERS = ("reference", "write-amplification", "mapping-cache")
 SITE_PAGES = ("", "guides/tutorial/", "reference/device-keys/", "reference/schemes/", "guides/questions/")
 
 # How far to the right the texts of each chart reach when the page is printed: after its own handler.
@@ -44,6 +60,31 @@ PRINTED = """() => window.addEventListener("beforeprint", () => {
     return Math.max(...[...drawing.querySelectorAll("text")].map((text) => text.getBoundingClientRect().right - left));
   });
 })"""
+
+# The room of a sheet of A4 between the margins of `page.css`, in pixels of CSS.
+SHEET = 680
+# What reaches beyond the sheet, and the smallest letters, with the rules for paper on the screen.
+ON_PAPER = """(room) => {
+  for (const sheet of document.styleSheets) {
+    for (const rule of [...sheet.cssRules].filter((each) => each instanceof CSSMediaRule)) {
+      if (rule.media.mediaText === "print") rule.media.mediaText = "all";
+      else if (rule.media.mediaText.startsWith("screen")) rule.media.mediaText = "not all";
+    }
+  }
+  document.body.style.width = `${room}px`;
+  window.dispatchEvent(new Event("beforeprint"));
+  const drawn = (each) => Boolean(each.ownerSVGElement);
+  const boxes = all("body *").filter((each) => !drawn(each) && each.checkVisibility() && each.offsetWidth !== 1);
+  const told = (each) => `${each.tagName} ${each.getAttribute("class") ?? ""}: ${each.textContent.trim().slice(0, 40)}`;
+  const end = document.body.getBoundingClientRect().left + room + 1;
+  const lettered = (each) => [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  return {
+    wide: boxes.filter((each) => each.getBoundingClientRect().right > end).map(told),
+    cut: boxes.filter((each) => getComputedStyle(each).overflowX !== "visible" && each.clientWidth > 0
+      && each.scrollWidth > each.clientWidth + 1).map(told),
+    small: boxes.filter((each) => lettered(each) && parseFloat(getComputedStyle(each).fontSize) < 7.3).map(told),
+  };
+}"""
 
 
 def run_report(folder: Path) -> Path:
@@ -57,9 +98,9 @@ def run_report(folder: Path) -> Path:
     return package.report(result, out=folder / "run.html")
 
 
-def study_report(folder: Path) -> Path:
+def study_report(folder: Path, study: dict[str, Any]) -> Path:
     store = package.Store(folder / "store")
-    package.study(STUDY, out=store)
+    package.study(study, out=store)
     return package.report(store)
 
 
@@ -93,9 +134,10 @@ def paper_report(name: str, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     papers = {f"paper {name}": paper_report(name, tmp_path_factory.mktemp("paper")) for name in PAPERS}
-    run, study = run_report(tmp_path_factory.mktemp("run")), study_report(tmp_path_factory.mktemp("study"))
+    run = run_report(tmp_path_factory.mktemp("run"))
+    study, wide = (study_report(tmp_path_factory.mktemp("study"), each) for each in (STUDY, WIDE_STUDY))
     fleet = fleet_report(tmp_path_factory.mktemp("fleet"))
-    pages = {"run": run, "study": study, "fleet": fleet, **papers}
+    pages = {"run": run, "study": study, "wide": wide, "fleet": fleet, **papers}
     return {name: path.as_uri() for name, path in pages.items()}
 
 
@@ -348,6 +390,14 @@ def test_paper_gets_whole_charts(browser: Browser, reports: dict[str, str], pape
             reach = page.run("() => window.printed")
             assert all(right <= 660 for right in reach), reach
             assert len(reach) >= (0 if name.startswith("paper") else 1)
+            assert page.console == []
+
+
+def test_nothing_is_cut_on_paper(browser: Browser, reports: dict[str, str]) -> None:
+    for name, url in reports.items():
+        with browser.page(url, SHEET) as page:
+            found = page.run(ON_PAPER, SHEET)
+            assert found == {"wide": [], "cut": [], "small": []}, name
             assert page.console == []
 
 

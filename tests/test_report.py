@@ -22,7 +22,7 @@ from conftest import ROOT, SMALL, ftlab
 from ftlab import _labels as labels
 from ftlab._reporting import study
 from ftlab._reporting.drawing import Shape, draw
-from ftlab._reporting.page import asset, raw_text
+from ftlab._reporting.page import Table, asset, on_paper, raw_text
 from ftlab._reporting.run import CAUSES
 from ftlab.cli import status_of
 from ftlab.studies import Store, Study
@@ -723,3 +723,22 @@ def test_the_library_of_charts_is_the_published_one() -> None:
     assert digest in (ROOT / "docs" / "notes" / "dependencies.md").read_text()
     assert "Apache License" in asset("NOTICE-echarts.txt")
     assert "--" not in asset("NOTICE-echarts.txt")
+
+
+def test_a_table_says_how_wide_it_is_on_paper() -> None:
+    assert on_paper(("a", "b"), [("x", "1")], (False, True)) == ""
+    assert Table("", ("", ""), []).on_paper == ""
+
+    def given(columns: int, cell: str, *, number: bool = True) -> tuple[str | None, int]:
+        text = on_paper(("a",) * columns, [(cell,) * columns], (number,) * columns)
+        found = re.fullmatch(r'( data-paper="(?P<kind>[a-z ]+)")? style="--chars: (?P<chars>\d+)"', text)
+        assert found is not None, text
+        return found["kind"], int(found["chars"])
+
+    # Letters get smaller, then numbers are folded, then words are broken: letters are never smaller than that.
+    assert given(9, "0.394 ± 0.12") == (None, 121)
+    assert given(14, "0.394 ± 0.12") == ("folded", 130)
+    assert given(22, "0.394 ± 0.12") == ("folded", 141)
+    assert given(40, "0.394 ± 0.12") == ("folded broken", 150)
+    # Words are folded already.
+    assert given(14, "a bcdefg hijkl", number=False) == (None, 104)

@@ -49,6 +49,72 @@ SENTENCE = 60
 """Characters from which on a cell is wider than a narrow page."""
 
 
+LONG = 24
+"""Characters from which on a cell of words is kept from being a word wide."""
+NAME = 14
+"""Characters from which on it is kept on one line, or on few."""
+
+# Characters of a row that a sheet of A4 has room for: in letters as large as they should be, and as small as they may.
+_EASY, _MOST = 100, 150
+_FOLDED = 130
+# The padding of a cell, in characters.
+_PADDING = 1.4
+# The least characters of a line in a cell that is kept from being a word wide, as `page.css` has them for paper.
+_LONG_LINE, _NAME_LINE = 19, 13
+# Letters of headings are bold.
+_BOLD = 1.1
+_BREAKS = re.compile(r"[\s-]+")
+
+
+def _line(text: str, *, number: bool, folded: bool) -> float:
+    """The least characters of a line that a cell of a table takes on paper."""
+    if number and not folded:
+        return len(text)
+    word = max(map(len, _BREAKS.split(text)))
+    if number:
+        return word
+    return max(word, _LONG_LINE if len(text) > LONG else _NAME_LINE if len(text) > NAME else 0)
+
+
+def on_paper(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> Markup:
+    """Give the attributes with which a table is no wider than a sheet of paper, where nothing can be scrolled to.
+
+    Letters get smaller as far as they can be read. Beyond that numbers are folded at their spaces, then words broken.
+
+    Args:
+        columns: The headings.
+        rows: The texts of the cells.
+        numbers: Whether each column holds numbers.
+
+    >>> on_paper(["a", "b"], [["x", "1"]], [False, True])
+    Markup('')
+    >>> on_paper(["a"] * 20, [["12.5 ms"] * 20], [True] * 20)
+    Markup(' data-paper="folded" style="--chars: 130"')
+    """
+
+    def wide(*, folded: bool) -> float:
+        return sum(
+            max(
+                _BOLD * max(map(len, _BREAKS.split(column))),
+                *(_line(row[at], number=numbers[at], folded=folded) for row in rows),
+                0,
+            )
+            + _PADDING
+            for at, column in enumerate(columns)
+        )
+
+    chars, kind = wide(folded=False), ""
+    if chars <= _EASY:
+        return Markup()
+    if chars > _MOST:
+        # In larger letters most numbers would be folded, and not only those of the widest columns.
+        chars, kind = max(wide(folded=True), _FOLDED), "folded"
+    if chars > _MOST:
+        chars, kind = _MOST, "folded broken"
+    named = f' data-paper="{kind}"' if kind else ""
+    return Markup(f'{named} style="--chars: {chars:.0f}"')  # noqa: S704 - nothing in it was given
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of a page.
@@ -68,6 +134,13 @@ class Table:
     def cards(self) -> bool:
         """Whether rows are cards on a narrow page: sentences would be scrolled away there, and make rows high."""
         return any(isinstance(cell, str) and len(cell) > SENTENCE for row in self.rows for cell in row[1:])
+
+    @property
+    def on_paper(self) -> Markup:
+        """The attributes with which it is no wider than paper: see :func:`on_paper`."""
+        texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in self.rows]
+        numbers = [at > 0 and column not in self.words for at, column in enumerate(self.columns)]
+        return on_paper(self.columns, texts, numbers)
 
 
 @dataclass(frozen=True)
@@ -223,7 +296,7 @@ def _environment() -> Environment:
     )
     # In the order in which it was made.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.globals.update(asset=asset, sentence_length=SENTENCE)
+    environment.globals.update(asset=asset, sentence_length=SENTENCE, long_length=LONG, name_length=NAME)
     environment.filters.update(marked=_marked, sentence=_sentence)
     return environment
 

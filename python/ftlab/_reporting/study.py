@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ftlab import _labels as labels
 from ftlab import _warned as warned
 from ftlab._estimates import estimate
-from ftlab._reporting.page import Cell, Num, Table, raw_text, render
+from ftlab._reporting.page import Cell, Num, Table, on_paper, raw_text, render
 from ftlab._units import count_text
 from ftlab.errors import ConfigError
 from ftlab.studies.frame import plain
@@ -248,8 +248,11 @@ def _grid(frame: pl.DataFrame, axes: Sequence[str], shown: Sequence[str]) -> dic
             cells.append(Num(text, source, raw_text(value)) if name in shown and value is not None else text)
         sort = [row[name] if isinstance(row[name], int | float) else str(row[name] or "") for name in names]
         rows.append({"at": at, "cells": cells, "sort": sort, "status": row["status"]})
+    columns = [{"name": labels.name(name), "key": name, "number": name in shown} for name in names]
+    texts = [[cell if isinstance(cell, str) else cell.text for cell in row["cells"]] for row in rows]
     return {
-        "columns": [{"name": labels.name(name), "key": name, "number": name in shown} for name in names],
+        "columns": columns,
+        "on_paper": on_paper([labels.name(name) for name in names], texts, [name in shown for name in names]),
         "rows": rows,
         "more": max(0, frame.height - _MOST_ROWS),
         "query": _query(names),

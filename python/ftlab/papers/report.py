@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ftlab import _outputs as outputs
-from ftlab._reporting.page import SENTENCE, asset
+from ftlab._reporting.page import LONG, NAME, SENTENCE, asset, on_paper
 from ftlab.figures import save
 from ftlab.papers.frame import VERDICTS, Done, Table
 
@@ -22,15 +22,14 @@ _STYLE = (
     ":root{--good:#17692c;--half:#7a5000;--bad:#a31515}"
     "@media screen and (prefers-color-scheme:dark){:root{--good:#7ee787;--half:#e3b341;--bad:#ff8a80}}"
     "figure img{max-width:100%;background:#fff;border-radius:4px}"
-    ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}td{min-width:4em}"
+    ".reproduced{color:var(--good)}.direction{color:var(--half)}.not_reproduced{color:var(--bad)}"
+    "@media screen{td{min-width:4em}}"
     "@media screen and (width < 40rem){table:not(.cards) td:first-child{min-width:11rem}"
     # Their letters would be too small to read: they scroll.
     "figure{overflow-x:auto}figure img{max-width:38rem}}"
 )
 _CLAIMS = "Claims"
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?")
-# Characters from which on a cell of a card has a line of its own.
-_LONG = 24
 _WORDS = {
     "reproduced": "reproduced",
     "direction": "direction only",
@@ -105,9 +104,14 @@ def _cell(cell: float | str | None, column: str) -> str:
         kind = f' class="{kinds[cell]}"'
     elif _is_number(cell):
         kind = ' class="n"'
-    elif len(text) > _LONG:
+    elif len(text) > LONG:
         kind = ' class="long"'
     return f'<td data-label="{html.escape(column)}"{kind}>{text}</td>'
+
+
+def _head_class(column: str) -> str:
+    """The class of a heading over numbers."""
+    return ' class="n wordy"' if len(column) > NAME else ' class="n"'
 
 
 def _cards(table: Table) -> bool:
@@ -137,13 +141,14 @@ def _html(done: Done, tables: Sequence[Table], pictures: Mapping[str, bytes]) ->
         # A heading stands over its numbers.
         numeric = [all(_is_number(row[at]) for row in table.rows) for at in range(len(table.columns))]
         head = "".join(
-            f'<th scope="col"{" class=n" if is_number else ""}>{html.escape(column)}</th>'
+            f'<th scope="col"{_head_class(column) if is_number else ""}>{html.escape(column)}</th>'
             for column, is_number in zip(table.columns, numeric, strict=True)
         )
         rows = "\n".join(f"<tr>{''.join(map(_cell, row, table.columns))}</tr>" for row in table.rows)
         title_of = html.escape(table.title)
         cards = ' class="cards"' if _cards(table) else ""
-        grid = f"<table{cards}><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
+        paper = on_paper(table.columns, [[number(cell) for cell in row] for row in table.rows], numeric)
+        grid = f"<table{cards}{paper}><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
         wide = f'<div class="wide" tabindex="0" role="region" aria-label="{title_of}">{grid}</div>'
         parts.append(f"<h2>{title_of}</h2>{wide}")
     for name, svg in pictures.items():

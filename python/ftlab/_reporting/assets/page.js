@@ -14,8 +14,11 @@
   let onPaper = false;
   // What is drawn in the colour of text, of faint lines, and of the page.
   let INK, FAINT, SHEET;
+  // How much there is of the colour of a band, of its mark in the legend, and of a line behind another one.
+  let BAND, MARK, BEHIND;
   const paint = (dark) => {
     [INK, FAINT, SHEET] = dark ? ["#e6edf3", "#30363d", "#0d1117"] : ["#1b1f24", "#e3e7eb", "#fff"];
+    [BAND, MARK, BEHIND] = dark ? [0.4, 0.7, 0.25] : [0.25, 0.4, 0.45];
   };
   const night = window.matchMedia("screen and (prefers-color-scheme: dark)");
   paint(night.matches);
@@ -135,7 +138,7 @@
     }
     return {
       type: "line", name: each.id, data: each.data, showSymbol: Boolean(each.marked), symbol, symbolSize: 8,
-      lineStyle: { color, width: each.bare ? 0 : each.faint ? 1 : 2, opacity: each.faint ? 0.45 : 1, type: dash },
+      lineStyle: { color, width: each.bare ? 0 : each.faint ? 1 : 2, opacity: each.faint ? BEHIND : 1, type: dash },
       itemStyle: { color }, emphasis: { disabled: true }, z: each.faint ? 1 : 3, connectNulls: false,
       ...(each.stack ? { stack: each.stack, areaStyle: { color, opacity: 0.55 } } : {}),
     };
@@ -150,14 +153,14 @@
     });
     return [
       part("low", each.data.map(([x, low]) => [x, low]), 0),
-      part("high", each.data.map(([x, low, high]) => ({ value: [x, high - low], ends: [low, high] })), 0.25),
+      part("high", each.data.map(([x, low, high]) => ({ value: [x, high - low], ends: [low, high] })), BAND),
     ];
   };
 
   const swatch = (spec, { color, dash, symbol }, each) => {
     const pattern = Array.isArray(dash) ? `stroke-dasharray="${dash.join(" ")}"` : "";
     if (spec.kind === "bars" || each.stack || each.band) {
-      return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}" opacity="${each.band ? 0.4 : 1}"/></svg>`;
+      return `<svg width="16" height="12"><rect width="16" height="12" fill="${color}" opacity="${each.band ? MARK : 1}"/></svg>`;
     }
     const shapes = {
       circle: '<circle cx="14" cy="6" r="3.5"/>', rect: '<rect x="10.5" y="2.5" width="7" height="7"/>',
