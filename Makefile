@@ -179,6 +179,7 @@ wheel: $(VENV)/.wheel ## build a wheel for Linux systems since 2014 in dist, and
 # C libraries of traces are compiled by Zig, as for the wheel.
 TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
 targets: $(VENV)/.wheel ## look whether the crates compile for Windows and macOS (rustup target add TARGET)
+	@command -v rustup >/dev/null || { echo "make targets needs rustup, which has Rust's libraries of other systems: https://rustup.rs"; exit 1; }
 	@for target in $(TARGETS); do \
 	  rustup target list --installed | grep -qx $$target || { echo "$$target: not installed: rustup target add $$target"; exit 1; }; \
 	  PYTHON=$(abspath $(BIN))/python tests/check_target $$target || exit 1; \
