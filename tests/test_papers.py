@@ -10,7 +10,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
@@ -205,6 +205,20 @@ def _costs(rows: list[tuple[str, str, int, float]], **columns: object) -> pl.Dat
     return frame.with_columns(
         status=pl.lit("done"), error=None, **{name: pl.lit(each) for name, each in columns.items()}
     )
+
+
+@pytest.mark.parametrize("size", ["test", "full"])
+def test_no_legend_of_mapping_caches_is_wider_than_its_figure(size: Literal["test", "full"]) -> None:
+    schemes = [scheme["label"] for scheme in mapping.FIXED]
+    rows = [(name, scheme, 64 << 10, 1000.0) for name in mapping._names(size) for scheme in schemes]
+    results = Results({"sweep": _costs(rows, **{mapping._HITS: 0.5})}, size)
+    figures = mapping.PAPER.figures(results)
+    assert figures
+    for name, figure in figures.items():
+        figure.draw_without_rendering()
+        for legend in figure.legends:
+            box = legend.get_window_extent()
+            assert figure.bbox.xmin <= box.xmin < box.xmax <= figure.bbox.xmax, name
 
 
 def test_what_the_documentation_says_is_held_against_the_run() -> None:
