@@ -196,7 +196,7 @@ impl<B: Layering> Run<'_, B> {
         }
         let may_be_cut = options.timing && config.host.stop() == Stop::LastArrival;
         let reserves = ReservationPort::suits(config, geometry)
-            && !(may_be_cut && (log || config.has_frames()))
+            && !(may_be_cut && config.has_frames())
             && !options.event_by_event;
         let mut outcome = if !options.timing {
             let mut drive = drive.behind(config, layering, CountingPort);
@@ -204,7 +204,7 @@ impl<B: Layering> Run<'_, B> {
                 untimed::run(config, &mut drive, &splitter, &mut admission, &mut metrics, control, observer);
             let error = result.err();
             audited(config, &drive, admission.counts(), &mut metrics, None, error)
-        } else if reserves && !explains {
+        } else if reserves && !explains && !(may_be_cut && log) {
             let mut port = ReservationPort::new(config, geometry, log);
             if may_be_cut {
                 port = port.for_cuts();
@@ -212,10 +212,10 @@ impl<B: Layering> Run<'_, B> {
             let drive = drive.behind(config, layering, port);
             run_timed(config, drive, admission, metrics, options, control, observer)
         } else {
-            let mut port = EventPort::new(config, geometry, log);
+            let other = reserves.then(|| ReservationPort::new(config, geometry, false).table_bytes());
+            let mut port = EventPort::new(config, geometry, log).in_place_of(other);
             if explains {
-                let other = reserves.then(|| ReservationPort::new(config, geometry, false).table_bytes());
-                port = port.explaining(other);
+                port = port.explaining();
             }
             let drive = drive.behind(config, layering, port);
             run_timed(config, drive, admission, metrics, options, control, observer)

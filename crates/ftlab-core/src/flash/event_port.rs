@@ -184,7 +184,7 @@ pub struct EventPort {
     last_wait: (Ticket, Ticket),
     /// Where somebody asks what requests wait for.
     explain: Option<Box<Explanations>>,
-    /// Bytes of the tables of the port in whose place this one stands because of that.
+    /// Bytes of the tables of the port in whose place this one stands because of a log.
     bytes_in_its_place: Option<u64>,
 }
 
@@ -255,12 +255,17 @@ impl EventPort {
         }
     }
 
-    /// The same, but it knows what requests wait for. `in_place_of` is the size of the port's tables that would have kept the
-    /// time otherwise: what logs add is no part of the drive's.
+    /// The same, but it knows what requests wait for.
     #[must_use]
-    pub fn explaining(mut self, in_place_of: Option<u64>) -> Self {
+    pub fn explaining(mut self) -> Self {
         self.explain = Some(Box::new(Explanations::new(self.lanes.len())));
-        self.bytes_in_its_place = in_place_of;
+        self
+    }
+
+    /// It stands for a port with tables of this size, because of a log: what logs add is no part of the drive's.
+    #[must_use]
+    pub fn in_place_of(mut self, table_bytes: Option<u64>) -> Self {
+        self.bytes_in_its_place = table_bytes;
         self
     }
 
