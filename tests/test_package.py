@@ -78,7 +78,8 @@ def test_memory_is_announced_with_the_mapping_cache() -> None:
     drive = ftlab.Device.load("tlc-256g")
     plain = memory_bytes(drive, verify=False)
     units = drive.physical_bytes // 4096
-    assert plain == 12 * units
+    # A map entry, a spare area, and two bits; blocks and levels of victims take little.
+    assert 8.25 * units < plain < 8.5 * units
     assert memory_bytes(drive, verify=True) > plain + 64 * units
     cached = memory_bytes(drive.with_(map_cache={"kind": "dftl", "bytes": "256MiB"}), verify=False)
     # Measured once: 35.7 bytes a unit.
