@@ -1,5 +1,6 @@
 //! What the time of requests consists of: by hand, and on random drives.
 
+use ftlab_core::buffer::BufferKind;
 use ftlab_core::cause::Cause;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::common::drives::{cases, drives, requests};
-use crate::common::{device, merged, request, run_with};
+use crate::common::{device, merged, of_chosen, request, run_with};
 
 #[derive(Default)]
 struct Explained {
@@ -277,14 +278,35 @@ fn programs_before_a_merge_are_service() {
     assert!(told[0].iter().any(|(part, _)| *part == "wait_merge"), "{:?}", told[0]);
 }
 
+/// What may stand above flash, or guard it: nothing, any write buffer, a non-volatile cache, backups.
+fn above() -> impl Strategy<Value = Value> {
+    let kinds = BufferKind::ALL.iter().map(|kind| kind.name()).filter(|kind| *kind != "none");
+    let buffers = kinds.flat_map(|kind| {
+        let keys = json!({ "kind": kind, "bytes": 256 << 10, "access_us": 3, "mb_per_s": 300.0 });
+        let with = |more: Value| json!({ "buffer": merged(keys.clone(), more) });
+        [with(json!({})), with(json!({ "rate": 4 })), with(json!({ "rate": "cave", "wait": "frame" }))]
+    });
+    let through = ["lru", "cflru"].map(|kind| {
+        json!({ "buffer": { "kind": kind, "bytes": 256 << 10, "write": "through", "access_us": 20, "hiding": 0.5 } })
+    });
+    let caches = ["basic", "cdm"].map(|kind| json!({ "nvm": { "kind": kind, "bytes": 128 << 10 } }));
+    let backups =
+        json!({ "cell": { "kind": "mlc", "page_order": "tiles" }, "lsb_backup": { "kind": "copy" } });
+    proptest::sample::select(
+        buffers.chain(through).chain(caches).chain([backups, json!({}), json!({})]).collect::<Vec<Value>>(),
+    )
+}
+
 proptest! {
     #![proptest_config(cases(60))]
 
     /// Parts sum to the time of each request to the picosecond, and no cause is blamed that was not at work. The run is the same
     /// without them, whatever port keeps its time.
     #[test]
-    fn parts_sum_to_the_time_of_requests(value in drives(), requests in requests()) {
-        let config = device(value);
+    fn parts_sum_to_the_time_of_requests(value in drives(), above in above(), requests in requests()) {
+        let value = of_chosen(merged(value, above));
+        let config: DeviceConfig = serde_json::from_value(value).unwrap();
+        prop_assume!(config.validate().is_ok());
         let explained = explained(&config, &requests);
         let (_, log) = run_with(&config, &requests, &RunOptions::default());
         let mut same = explained.requests.clone();
