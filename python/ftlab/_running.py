@@ -75,6 +75,16 @@ def memory_bytes(device: Device, *, verify: bool) -> int:
     return device._native.memory_bytes(verify)  # noqa: SLF001 - one package
 
 
+def memory_bytes_at_first(device: Device, *, verify: bool) -> int | None:
+    """Memory that they take before the first request, if the rest is taken only where requests touch it."""
+    return device._native.memory_bytes_at_first(verify)  # noqa: SLF001 - one package
+
+
+def fills_by_formula(device: Device, *, verify: bool) -> bool:
+    """Whether a formula stands for a fill of a drive, which takes no time then."""
+    return device._native.fills_by_formula(verify)  # noqa: SLF001 - one package
+
+
 def check_memory(device: Device, *, verify: bool, drawing: bool = False, watched: bool = False) -> int | None:
     """Refuse a drive whose tables need more memory than there is; with ``drawing``, a plot is made of the result.
 
@@ -85,7 +95,7 @@ def check_memory(device: Device, *, verify: bool, drawing: bool = False, watched
     limit, addresses = limits.least(), limits.least_of_addresses()
     most = None
     if limit is not None and needed > limit.bytes and watched and (addresses is None or needed <= addresses.bytes):
-        first = device._native.memory_bytes_at_first(verify)  # noqa: SLF001 - one package
+        first = memory_bytes_at_first(device, verify=verify)
         if first is not None and first <= limit.bytes // 2 and not limits.promises_all():
             _tell_memory(device, needed, first, limit)
             most = limits.most_of_process()

@@ -241,6 +241,14 @@ impl<T> Table<T> {
         }
     }
 
+    /// All of it is going to be entered now.
+    pub(crate) fn make_dense(&mut self) {
+        if self.gathered == 0 {
+            advise(self, Pages::Large);
+            self.gathered = usize::MAX;
+        }
+    }
+
     #[cold]
     fn gather_more(&mut self) {
         let from = self.gathered;
@@ -393,6 +401,9 @@ mod tests {
         for len in [LARGEST_DENSE / 8 + 1, LARGEST_PROMISED / 8 + 1] {
             let mut sparse = Table::<u64>::sparse_zeros(len);
             assert_eq!(sparse.gathered, 0);
+            let mut dense = Table::<u64>::sparse_zeros(len);
+            dense.make_dense();
+            assert_eq!((dense.gathered, dense[len - 1]), (usize::MAX, 0));
             for at in (0..len).step_by(len / 3) {
                 sparse[at] = at as u64 + 1;
             }

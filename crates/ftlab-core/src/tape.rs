@@ -96,7 +96,10 @@ impl<'a> Tape<'a> {
         }
         match &mut self.way {
             Way::Out(out) => write_numbers(&table[..], out),
-            Way::In(input) => read_numbers(&mut table[..], input),
+            Way::In(input) => {
+                table.make_dense();
+                read_numbers(&mut table[..], input)
+            }
         }
     }
 }

@@ -111,8 +111,8 @@ def on_paper(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Seq
         chars, kind = max(wide(folded=True), _FOLDED), "folded"
     if chars > _MOST:
         chars, kind = _MOST, "folded broken"
-    named = f' data-paper="{kind}"' if kind else ""
-    return Markup(f'{named} style="--chars: {chars:.0f}"')  # noqa: S704 - nothing in it was given
+    named = Markup(' data-paper="{}"').format(kind) if kind else Markup()
+    return named + Markup(' style="--chars: {}"').format(f"{chars:.0f}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import click
 
 from ftlab import _limits as limits
 from ftlab._device import Device
-from ftlab._running import memory_bytes, unit_bytes
+from ftlab._running import fills_by_formula, memory_bytes, unit_bytes
 from ftlab._units import bytes_text
 from ftlab._workload import Trace, Workload
 from ftlab.cli import completion
@@ -78,7 +78,7 @@ def _waits(device: Device) -> list[str]:
     pages = device.logical_bytes // unit_bytes(device)
     if pages < _MANY_PAGES or keys.get("model") == "mapping_cache" or keys["precondition"]["kind"] == "none":
         return []
-    if keys["precondition"]["kind"] == "fill" and device._native.fills_by_formula(False):  # noqa: SLF001
+    if keys["precondition"]["kind"] == "fill" and fills_by_formula(device, verify=False):
         return []
     memory, limit = memory_bytes(device, verify=False), limits.least()
     if limit is not None and memory > limit.bytes:

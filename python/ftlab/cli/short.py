@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from ftlab import _warned as warned
+from ftlab._running import fills_by_formula
 from ftlab._units import bytes_text, count_text, iops_text, rate_text, time_text
 from ftlab.cli.output import console, print_lines, table
 
@@ -152,7 +153,7 @@ def _goal(result: Result, before: dict[str, Any]) -> str:
 
 def _fill(result: Result) -> str:
     """How the drive was filled."""
-    if result.device._native.fills_by_formula("verify" in result.summary):  # noqa: SLF001 - one package
+    if fills_by_formula(result.device, verify="verify" in result.summary):
         return "A formula stands for the fill: it takes no time, and memory only where requests touch the drive."
     return (
         "The fill was written, which takes time and memory. A formula cannot stand for it with verification, "

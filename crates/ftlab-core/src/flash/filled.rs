@@ -88,7 +88,6 @@ impl Filled {
         let known = formula.as_deref();
         let mut turns: Vec<PlaneId> = known.map_or_else(Vec::new, |known| known.turns.clone());
         let mut beside = known.map_or(0, |known| known.beside);
-        turns.shrink_to_fit();
         turns.tape(tape)?;
         beside.tape(tape)?;
         let ends = |plane: &PlaneId| plane.0.checked_add(beside).is_some_and(|end| end <= geometry.planes());

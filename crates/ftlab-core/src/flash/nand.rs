@@ -384,7 +384,11 @@ impl NandArray {
     /// The live units of a block, ascending; for those who need not be fast.
     pub fn valid_of(&self, block: BlockId) -> impl Iterator<Item = Ppn> {
         let first = self.geometry.first_unit(block).0;
-        (first..first + self.geometry.units_per_block()).map(Ppn).filter(|ppn| self.is_valid(*ppn))
+        let is_all = self.by_formula_of(block) == ByFormula::SpareAndValidity;
+        let units =
+            if is_all { self.geometry.data_units_per_block() } else { self.geometry.units_per_block() };
+        let is_entered = |ppn: &Ppn| self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1;
+        (first..first + units).map(Ppn).filter(move |ppn| is_all || is_entered(ppn))
     }
 
     /// Append the live units of `block` to `out`, ascending, and tell `visit` whose they are.

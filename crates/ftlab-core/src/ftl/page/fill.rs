@@ -99,13 +99,15 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let slots = self.geometry.slots_per_page;
         let turns = self.standing.order.len();
         let filled = Arc::new(Filled::new(&self.geometry, &self.standing.order, 1));
-        let per_round = filled.units_per_round();
+        // A row is a page in each plane, and a round all rows of a block in each plane.
+        let row = turns * slots;
         let mut next = from.0;
         let (mut starts, mut places) = (Vec::new(), Vec::new());
-        while self.geometry.logical_units - next >= per_round
-            && next - from.0 < FILLED_AT_ONCE
-            && self.blocks.have_one_each()
-        {
+        while next - from.0 < FILLED_AT_ONCE && self.blocks.have_one_each() {
+            let pages = ((self.geometry.logical_units - next) / row).min(self.geometry.data_pages_per_block);
+            if pages == 0 {
+                break;
+            }
             // As pages come in turn: all blocks are opened before the first of them is full.
             for turn in 0..turns {
                 let plane = self.standing.order.at(turn);
@@ -114,49 +116,28 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 }
             }
             starts.clear();
-            let mut is_as_filled = true;
+            let mut is_as_filled = pages == self.geometry.data_pages_per_block;
             for turn in 0..turns {
                 let plane = self.standing.order.at(turn);
                 let Some(block) = self.blocks.opened(plane, 0) else {
                     return Err(self.full(plane, "the fill"));
                 };
-                let run = PageRun {
-                    first: Lpn(next + turn * slots),
-                    stride: turns * slots,
-                    pages: self.geometry.data_pages_per_block,
-                };
+                let run = PageRun { first: Lpn(next + turn * slots), stride: row, pages };
                 let place = Place { plane, slot: 0, block };
-                starts.push(if filled.block(next / per_round, turn) == block {
+                is_as_filled &= filled.block(next / filled.units_per_round(), turn) == block;
+                starts.push(if is_as_filled {
                     self.blocks.append_as_filled(flash, place, &filled, cause)?
                 } else {
-                    is_as_filled = false;
                     self.blocks.append_new(flash, place, run, &[], cause)?
                 });
             }
-            let units = next..next + per_round;
+            let units = next..next + pages * row;
+            next = units.end;
             if is_as_filled {
-                self.table.map.set_as_filled(units.end, &filled);
+                self.table.map.set_as_filled(next, &filled);
             } else {
                 self.table.map.set_in_turn(units, &starts, slots, &mut places);
             }
-            next += per_round;
-        }
-        // What is left of a round, as far as every plane has its part of it.
-        let row = turns * slots;
-        let pages = (self.geometry.logical_units - next) / row;
-        if pages > 0 && pages < self.geometry.data_pages_per_block && self.blocks.have_one_each() {
-            starts.clear();
-            for turn in 0..turns {
-                let plane = self.standing.order.at(turn);
-                let Some(block) = self.open_block(&mut flash.nand, plane, 0, 1) else {
-                    return Err(self.full(plane, "the fill"));
-                };
-                let run = PageRun { first: Lpn(next + turn * slots), stride: row, pages };
-                let place = Place { plane, slot: 0, block };
-                starts.push(self.blocks.append_new(flash, place, run, &[], cause)?);
-            }
-            self.table.map.set_in_turn(next..next + pages * row, &starts, slots, &mut places);
-            next += pages * row;
         }
         Ok(next - from.0)
     }
