@@ -3,7 +3,7 @@
 //! Times are of the measured requests alone, from the first one that the drive asks its workload for; a drive is built and
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
 //! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges`,
-//! `--only buffers`, `--only evictions`, `--only nvm`, `--only parts` or `--only fill` does one part.
+//! `--only buffers`, `--only evictions`, `--only nvm`, `--only parts`, `--only peers` or `--only fill` does one part.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod buffers;
@@ -14,6 +14,7 @@ mod merges;
 mod nothing;
 mod nvm;
 mod parts;
+mod peers;
 mod power;
 
 use std::sync::{Arc, OnceLock};
@@ -87,6 +88,9 @@ fn main() {
     }
     if wanted("parts") {
         parts::parts(&scale);
+    }
+    if wanted("peers") {
+        peers::peers(&scale);
     }
 }
 

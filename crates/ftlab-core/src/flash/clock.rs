@@ -471,3 +471,46 @@ impl Spans {
         if self.includes_transfer { array - self.included(submission) } else { array }
     }
 }
+
+/// The work of arrays by how long it takes: what takes equally long ends in the order in which it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ArrayLines {
+    read: [u8; 4],
+    program: [u8; 4],
+    /// What is left: erases, copies within a plane, and several commands in a row.
+    other: u8,
+}
+
+impl ArrayLines {
+    pub(super) fn new(spans: &Spans) -> Self {
+        let mut known = Vec::new();
+        let mut line = |span: Time| {
+            if span == Time::ZERO {
+                // Of a class that these cells do not have, or at once.
+                return 0;
+            }
+            let at = known.iter().position(|other| *other == span).unwrap_or_else(|| {
+                known.push(span);
+                known.len() - 1
+            });
+            at as u8
+        };
+        let (read, program) = (spans.read.map(&mut line), spans.program.map(&mut line));
+        Self { read, program, other: known.len() as u8 }
+    }
+
+    /// How many there are.
+    pub(super) fn count(self) -> usize {
+        usize::from(self.other) + 1
+    }
+
+    #[inline]
+    pub(super) fn of(self, submission: Submission) -> usize {
+        let line = match submission.command() {
+            Command::Read => self.read[submission.class()],
+            Command::Program => self.program[submission.class()],
+            Command::Erase | Command::Copyback => self.other,
+        };
+        line.into()
+    }
+}

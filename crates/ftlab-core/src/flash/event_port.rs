@@ -29,9 +29,9 @@ use std::collections::BinaryHeap;
 use crate::cause::{Cause, Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::cell::PageClass;
-use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
-use crate::flash::event_tree::EventTree;
-use crate::flash::line::{Line, NONE};
+use crate::flash::clock::{ArrayLines, Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
+use crate::flash::event_queue::{ARRAY_LINES, BUS_LINE, EventQueue, HOST_LINE};
+use crate::flash::line::NONE;
 use crate::flash::port::{FlashPort, Gathering, Memory, Submission};
 use crate::flash::waiter::{Edge, Waiter};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
@@ -41,8 +41,10 @@ use crate::time::Time;
 mod beside;
 mod commands;
 mod explain;
+mod lane;
 
 use explain::Explanations;
+use lane::{Channel, Lane, Phase};
 
 /// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time or notes it then.
 const DELAY: u32 = NONE - 1;
@@ -90,68 +92,11 @@ impl Node {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Idle,
-    /// Waiting for the bus before the array works.
-    BusIn,
-    /// On the bus before the array works, or the array works.
-    Array,
-    /// Waiting for the bus, or on it, after the array has worked.
-    BusOut,
-}
-
-#[derive(Debug, Clone)]
-struct Lane {
-    /// Nodes of commands that have not started.
-    queue: Line,
-    /// Node of the command under way; `NONE` when idle.
-    current: u32,
-    /// The first of the commands that end when the one under way does: itself, or one that was before it in the queue.
-    row: u32,
-    phase: Phase,
-    started: Time,
-    /// When the last command ended.
-    free_since: Time,
-    /// Number of the command since which the lane has worked without a pause.
-    row_number: u64,
-    transfer: (Time, Time),
-    channel: u32,
-    /// In the list of lanes to be started.
-    marked: bool,
-}
-
-#[derive(Debug, Clone)]
-struct Channel {
-    /// The last transfer ends then, by the number of its lane among equal times.
-    until: Time,
-    number: u64,
-    /// How long it takes, until that is accounted for.
-    span: Time,
-    /// It brings data out: its end is an event of its lane, and it is under way until then.
-    is_out: bool,
-    /// The end of the last transfer is an event of the channel.
-    rings: bool,
-    /// Lanes that have a command to send.
-    commands: Line,
-    /// Lanes that have data to transfer.
-    data: Line,
-    /// In the list of channels to be granted.
-    marked: bool,
-}
-
-impl Channel {
-    #[inline]
-    fn is_wanted(&self) -> bool {
-        !(self.commands.is_empty() && self.data.is_empty())
-    }
-}
-
 /// Keeps simulated time, for drives whose lanes share channels or not.
 #[derive(Debug, Clone)]
 pub struct EventPort {
     now: Time,
-    events: EventTree,
+    events: EventQueue,
     lanes: Vec<Lane>,
     channels: Vec<Channel>,
     nodes: Vec<Node>,
@@ -174,6 +119,8 @@ pub struct EventPort {
     finished: Vec<u32>,
     /// Whether nobody of another lane comes to wait for a command that has begun: commands may be one event then.
     runs_rows: bool,
+    /// The line of events for each kind of command.
+    lines: ArrayLines,
     spans: Spans,
     servers: Servers,
     /// What ends beside flash: when, the number that decides among equal times, and the node.
@@ -202,35 +149,13 @@ impl EventPort {
         let planes = geometry.planes() / lanes;
         let burst = 4 * (geometry.pages_per_block() * planes) as usize + 64;
         let most = (lanes as usize * burst).min(1 << 16);
+        let spans = Spans::new(config);
+        let lines = ArrayLines::new(&spans);
         Self {
             now: Time::ZERO,
-            events: EventTree::new(TIMERS + lanes + geometry.channels),
-            lanes: (0..lanes)
-                .map(|lane| Lane {
-                    queue: Line::EMPTY,
-                    current: NONE,
-                    row: NONE,
-                    phase: Phase::Idle,
-                    started: Time::ZERO,
-                    free_since: Time::ZERO,
-                    row_number: 0,
-                    transfer: (Time::ZERO, Time::ZERO),
-                    channel: channel_of(lane),
-                    marked: false,
-                })
-                .collect(),
-            channels: (0..geometry.channels)
-                .map(|_| Channel {
-                    until: Time::ZERO,
-                    number: 0,
-                    span: Time::ZERO,
-                    is_out: false,
-                    rings: false,
-                    commands: Line::EMPTY,
-                    data: Line::EMPTY,
-                    marked: false,
-                })
-                .collect(),
+            events: EventQueue::new(TIMERS + lanes + geometry.channels, ARRAY_LINES + lines.count()),
+            lanes: (0..lanes).map(|lane| Lane::idle(channel_of(lane))).collect(),
+            channels: vec![Channel::IDLE; geometry.channels as usize],
             nodes: Vec::with_capacity(most),
             next_node: Vec::with_capacity(most),
             next_lane: vec![NONE; lanes as usize],
@@ -244,7 +169,8 @@ impl EventPort {
             ended: Vec::new(),
             finished: Vec::new(),
             runs_rows: !config.moves_between_lanes() && !config.has_frames(),
-            spans: Spans::new(config),
+            lines,
+            spans,
             servers: Servers::new(config),
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             pages: Pages::new(config, lanes as usize),
@@ -531,9 +457,10 @@ impl EventPort {
             node = next;
             end += self.array_time(node);
         }
+        let line = self.lines.of(self.submission(node));
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
-        self.events.schedule(TIMERS + lane, end, state.row_number);
+        self.events.schedule(ARRAY_LINES + line, TIMERS + lane, end, state.row_number);
     }
 
     /// Whether two commands are for one cause, for which nobody waits command by command.
@@ -586,7 +513,7 @@ impl EventPort {
         let state = &mut self.channels[channel as usize];
         if !state.is_out && !state.rings {
             state.rings = true;
-            self.events.schedule(source, state.until, state.number);
+            self.events.schedule(BUS_LINE, source, state.until, state.number);
         }
     }
 
@@ -610,7 +537,7 @@ impl EventPort {
         } else {
             let span = self.spans.bus_out(submission);
             let (end, number) = self.use_bus(channel, lane, span, true);
-            self.events.schedule(TIMERS + lane, end, number);
+            self.events.schedule(BUS_LINE, TIMERS + lane, end, number);
         }
     }
 
@@ -627,7 +554,8 @@ impl EventPort {
         }
         // A command that waits for the bus does not hold its die yet.
         state.started = self.now;
-        self.events.schedule(TIMERS + lane, until + self.spans.array(submission), number);
+        let line = ARRAY_LINES + self.lines.of(submission);
+        self.events.schedule(line, TIMERS + lane, until + self.spans.array(submission), number);
     }
 
     /// Returns when the transfer ends, and the number of its lane.
@@ -888,7 +816,7 @@ impl Clock for EventPort {
 
     #[inline]
     fn set_timer_as(&mut self, timer: u32, at: Time, number: u64) {
-        self.events.schedule(timer, at, number);
+        self.events.schedule(HOST_LINE, timer, at, number);
     }
 
     #[inline]
@@ -943,7 +871,7 @@ impl Clock for EventPort {
                 return None;
             }
             debug_assert!(time >= self.now, "time never goes back");
-            self.events.consume(source);
+            self.events.consume();
             self.now = time;
             self.number = number;
             if source < TIMERS {

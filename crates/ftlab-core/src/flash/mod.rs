@@ -4,7 +4,7 @@ pub mod cell;
 pub mod clock;
 mod contents;
 pub mod event_port;
-mod event_tree;
+mod event_queue;
 pub mod filled;
 mod groups;
 pub(crate) mod history;
