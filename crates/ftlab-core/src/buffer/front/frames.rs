@@ -197,22 +197,21 @@ impl<T: Ticket> Frames<T> {
         }
     }
 
-    /// `lpn` will be looked for soon: ask the processor for what that will touch. Gives the frame that has it, as far as it
-    /// is known in a stage.
+    /// `lpn` will be looked for soon: ask the processor for what that will touch. Gives the frame that likely has it, in the
+    /// stages that know one.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn, stage: u32) -> Option<FrameId> {
-        match stage {
-            0 => {
-                table::prefetch(&self.directory, self.home(lpn.0));
-                None
-            }
-            1 => {
-                let frame = self.directory[self.home(lpn.0)];
-                self.prefetch_frame(frame);
-                (frame != NONE).then_some(FrameId(frame))
-            }
-            _ => self.find(lpn),
+        let home = self.home(lpn.0);
+        if stage == 0 {
+            table::prefetch(&self.directory, home);
+            return None;
         }
+        // Whether it is the one is found out when it is needed: a search would make this jump.
+        let frame = self.directory[home];
+        if stage == 1 {
+            self.prefetch_frame(frame);
+        }
+        (frame != NONE).then_some(FrameId(frame))
     }
 
     /// Ask the processor for what is known of a frame.

@@ -133,6 +133,10 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if let Some(buffer) = &self.buffer {
             buffer.look_ahead(lpn, stage);
+            // What is below is touched by misses, and evictions ask for what they touch.
+            if stage > 0 && !buffer.writes_through {
+                return;
+            }
         }
         self.below.prefetch(nand, lpn, stage);
     }
