@@ -1,6 +1,11 @@
 //! The runs that users of other simulators know, at their shapes.
+//!
+//! Streams whose traces cannot be had with this project are stand-ins, and their rows say so.
 
-use ftlab_validation::settings;
+use std::time::Instant;
+
+use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
+use ftlab_validation::{load, load_source, settings};
 
 use super::{Clock, Scale, best, commands, hash, in_turn, run};
 
@@ -8,10 +13,15 @@ use super::{Clock, Scale, best, commands, hash, in_turn, run};
 const CLOCKED: f64 = 2.2;
 /// Most microseconds that a flash command may take where dies are many and collection goes on.
 const COMMAND_US: f64 = 0.25;
+/// Least that two runs side by side do in the time of one.
+const TOGETHER: f64 = 1.9;
 
 pub(super) fn peers(scale: &Scale) {
     many_dies(scale);
     mixed(scale);
+    whole_runs(scale);
+    side_by_side(scale);
+    written_fills(scale);
 }
 
 /// Random writes of a page at depth 32 on MQSim's drive, which is empty at first: 64 dies of two planes, on 8 channels.
@@ -32,9 +42,8 @@ fn many_dies(scale: &Scale) {
     );
 }
 
-/// Reads and writes anywhere on 32 dies that collect.
-fn mixed(scale: &Scale) {
-    let requests = scale.requests / 4;
+/// Reads and writes of a page anywhere, on 32 dies that collect.
+fn run_mixed(scale: &Scale, requests: u64) -> (f64, RunOutcome) {
     let device = settings(&[
         ("geometry.channels", &8),
         ("geometry.ways", &4),
@@ -45,13 +54,121 @@ fn mixed(scale: &Scale) {
         ("host.queue_depth", &32),
     ]);
     let keys = settings(&[("requests", &requests), ("read_fraction", &0.5)]);
-    let (seconds, outcome) = best(scale, || run("ideal-page", &device, "uniform", &keys, Clock::Chosen));
+    run("ideal-page", &device, "uniform", &keys, Clock::Chosen)
+}
+
+/// A command of many, while collection goes on.
+fn mixed(scale: &Scale) {
+    let requests = scale.requests / 4;
+    let (seconds, outcome) = best(scale, || run_mixed(scale, requests));
     println!(
         "(l) reads and writes of a page, depth 32, 32 dies: {:.1} ns a request, {:.3} us a command (asked for: {COMMAND_US}), write \
          amplification {:.2}, hash {:016x}",
         seconds * 1e9 / requests as f64,
         seconds * 1e6 / commands(&outcome) as f64,
         outcome.summary.write_amplification.as_ref().map_or(0.0, |amplification| amplification.total),
+        hash(&outcome)
+    );
+}
+
+/// Whole runs, building and filling the drive included: what a user of another simulator times.
+fn whole_runs(scale: &Scale) {
+    let full = scale.requests as f64 / 20e6;
+    let of_full = |requests: f64| (requests * full) as u64;
+    for (name, device, changes, workload, keys) in [
+        (
+            "WebSearch1, a stand-in, on the drive of MQSim",
+            "mqsim",
+            settings(&[("precondition.kind", &"fill")]),
+            "like-websearch",
+            settings(&[("requests", &of_full(5e6))]),
+        ),
+        (
+            "like IOzone (writes of 360 KiB in order), on the drive of DiskSim's extension",
+            "msr-ssd",
+            settings(&[("host.arrival", &"closed"), ("host.queue_depth", &1)]),
+            "sequential",
+            settings(&[("requests", &of_full(1e5)), ("request_bytes", &(360 << 10))]),
+        ),
+        (
+            "like Postmark (a mix of 4 to 64 KiB), on the drive of DiskSim's extension",
+            "msr-ssd",
+            settings(&[("host.arrival", &"closed"), ("host.queue_depth", &1)]),
+            "mix",
+            settings(&[("requests", &of_full(62e3))]),
+        ),
+    ] {
+        let (seconds, outcome) = best(scale, || {
+            let start = Instant::now();
+            let (_, outcome) = run(device, &changes, workload, &keys, Clock::Chosen);
+            (start.elapsed().as_secs_f64(), outcome)
+        });
+        let requests = outcome.summary.host.completed;
+        println!(
+            "(l) {name}: {requests} requests, {seconds:.3} s in all, {:.0} ns a request, {:.1} M commands/s, hash {:016x}",
+            seconds * 1e9 / requests as f64,
+            commands(&outcome) as f64 / seconds / 1e6,
+            hash(&outcome)
+        );
+    }
+}
+
+/// That drive alone, aged and run, and two of them at a time, each on a thread of its own.
+fn side_by_side(scale: &Scale) {
+    let one = || run_mixed(scale, scale.requests / 4);
+    let both = || {
+        let start = Instant::now();
+        let outcome = std::thread::scope(|scope| {
+            let other = scope.spawn(one);
+            let (_, outcome) = one();
+            match other.join() {
+                Ok((_, twin)) => assert_eq!(hash(&twin), hash(&outcome), "neighbours change nothing"),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+            outcome
+        });
+        (start.elapsed().as_secs_f64(), outcome)
+    };
+    let alone = || {
+        let start = Instant::now();
+        let (_, outcome) = one();
+        (start.elapsed().as_secs_f64(), outcome)
+    };
+    let (_, (seconds, outcome), ratio) = in_turn(scale, alone, both);
+    println!(
+        "(l) two runs side by side: {:.2} times the throughput of one (asked for: {TOGETHER}), {seconds:.2} s, hash {:016x}",
+        2.0 / ratio,
+        hash(&outcome)
+    );
+}
+
+/// Fills that must be written, with pages of one unit and of four.
+fn written_fills(scale: &Scale) {
+    let fill = |per_page: usize| -> (f64, RunOutcome) {
+        let device = settings(&[
+            ("geometry.page_bytes", &(4096 * per_page)),
+            ("geometry.pages_per_block", &(256 / per_page)),
+            ("geometry.blocks_per_plane", &(scale.pages / 256)),
+            ("ftl.over_provisioning", &0.1),
+            ("precondition.kind", &"fill"),
+        ]);
+        let device =
+            load("ideal-page", &[device, settings(&[("geometry.mapping_unit_bytes", &4096)])].concat());
+        let source = load_source(&device, "uniform", &settings(&[("requests", &1)]));
+        // What is verified is written.
+        let options = RunOptions { timing: false, verify: true, ..RunOptions::default() };
+        let start = Instant::now();
+        let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ())
+            .unwrap_or_else(|error| panic!("{error}"));
+        (start.elapsed().as_secs_f64(), outcome)
+    };
+    let ((small, _), (large, outcome), ratio) = in_turn(scale, || fill(1), || fill(4));
+    let units = scale.pages as f64 / 1.1;
+    println!(
+        "(l) a fill that is written, verified: {:.1} ns a unit with pages of 4 KiB, {:.1} with 16 KiB, {ratio:.2} of the time (asked \
+         for: 1.00), hash {:016x}",
+        small * 1e9 / units,
+        large * 1e9 / units,
         hash(&outcome)
     );
 }

@@ -11,8 +11,8 @@ pub(super) const ARRAY_LINES: usize = 2;
 
 /// The events to come, each in the line of its kind.
 ///
-/// What takes equally long ends in the order in which it began: an event joins the end of its line, nearly always, and the next
-/// of all is the first of one of few lines. Any other order is right too, and only slower.
+/// What takes equally long ends in the order in which it began: nearly always, an event joins the end of its line. The next of
+/// all is the first of one of few lines. Any other order is right too, and only slower.
 #[derive(Debug, Clone)]
 pub(super) struct EventQueue {
     /// Sorted.
