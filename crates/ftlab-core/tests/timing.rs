@@ -281,6 +281,29 @@ fn a_run_cut_short_counts_only_work_that_was_done() {
     }
 }
 
+/// The drive refuses a request while it works for others. What it was given goes on to its end, and is counted with its time.
+#[test]
+fn a_run_that_fails_has_no_more_work_than_time() {
+    // Copies go on behind the write that has paid for them: the drive works on when the last write has ended.
+    let config = json!({ "timing": { "bus_mb_per_s": 0 }, "power": { "atomic": "request" },
+        "ftl": { "gc_pace": "even" }, "precondition": { "kind": "fill" } });
+    let config = device(merged(small(), config));
+    let pages = config.logical_pages();
+    for writes in 100..160 {
+        let mut rows: Vec<Request> =
+            (0..writes).map(|i| request(0.0, Op::Write, i * 37 % pages * 8, 8)).collect();
+        rows.push(request(1.0, Op::Write, 0, pages as u32 * 8));
+        let source = ftlab_core::host::request::VecSource::new(rows);
+        let control = ftlab_core::device::RunControl::default();
+        let outcome =
+            ftlab_core::device::simulate(&config, &source, &RunOptions::default(), &control, &mut ())
+                .unwrap();
+        assert!(outcome.error.is_some(), "more old data than the drive can keep");
+        let (busy, parallelism) = (outcome.summary.busy_ns.unwrap(), outcome.summary.parallelism.unwrap());
+        assert_eq!(busy.total, parallelism.span_ns, "{writes}: its one die never pauses");
+    }
+}
+
 /// Copies inside a plane go in rows that are one event: the end may come in the middle of one.
 #[test]
 fn what_has_not_ended_at_the_last_arrival_is_not_counted() {

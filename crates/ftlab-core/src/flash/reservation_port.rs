@@ -536,6 +536,10 @@ impl Clock for ReservationPort {
 
     fn cut(&mut self) -> CommandCounts {
         let mut counts = CommandCounts::default();
+        if self.recent.is_empty() {
+            // Nothing is taken back, and so time goes on until all of it has ended.
+            return counts;
+        }
         for recent in std::mem::take(&mut self.recent).into_iter().flatten() {
             let left = self.take_back(recent);
             counts[recent.submission.command() as usize][recent.submission.cause_index()] += u64::from(left);
