@@ -24,6 +24,13 @@ pub(super) fn peers(scale: &Scale) {
     written_fills(scale);
 }
 
+/// Seconds from building a drive to the end of its run, and what came of it.
+fn whole(run: impl FnOnce() -> RunOutcome) -> (f64, RunOutcome) {
+    let start = Instant::now();
+    let outcome = run();
+    (start.elapsed().as_secs_f64(), outcome)
+}
+
 /// Random writes of a page at depth 32 on MQSim's drive, which is empty at first: 64 dies of two planes, on 8 channels.
 fn many_dies(scale: &Scale) {
     let requests = scale.requests / 2;
@@ -43,7 +50,7 @@ fn many_dies(scale: &Scale) {
 }
 
 /// Reads and writes of a page anywhere, on 32 dies that collect.
-fn run_mixed(scale: &Scale, requests: u64) -> (f64, RunOutcome) {
+fn run_mixed(scale: &Scale) -> (f64, RunOutcome) {
     let device = settings(&[
         ("geometry.channels", &8),
         ("geometry.ways", &4),
@@ -53,18 +60,17 @@ fn run_mixed(scale: &Scale, requests: u64) -> (f64, RunOutcome) {
         ("precondition.kind", &"steady"),
         ("host.queue_depth", &32),
     ]);
-    let keys = settings(&[("requests", &requests), ("read_fraction", &0.5)]);
+    let keys = settings(&[("requests", &(scale.requests / 4)), ("read_fraction", &0.5)]);
     run("ideal-page", &device, "uniform", &keys, Clock::Chosen)
 }
 
 /// A command of many, while collection goes on.
 fn mixed(scale: &Scale) {
-    let requests = scale.requests / 4;
-    let (seconds, outcome) = best(scale, || run_mixed(scale, requests));
+    let (seconds, outcome) = best(scale, || run_mixed(scale));
     println!(
         "(l) reads and writes of a page, depth 32, 32 dies: {:.1} ns a request, {:.3} us a command (asked for: {COMMAND_US}), write \
          amplification {:.2}, hash {:016x}",
-        seconds * 1e9 / requests as f64,
+        seconds * 1e9 / outcome.summary.host.completed as f64,
         seconds * 1e6 / commands(&outcome) as f64,
         outcome.summary.write_amplification.as_ref().map_or(0.0, |amplification| amplification.total),
         hash(&outcome)
@@ -98,11 +104,8 @@ fn whole_runs(scale: &Scale) {
             settings(&[("requests", &of_full(62e3))]),
         ),
     ] {
-        let (seconds, outcome) = best(scale, || {
-            let start = Instant::now();
-            let (_, outcome) = run(device, &changes, workload, &keys, Clock::Chosen);
-            (start.elapsed().as_secs_f64(), outcome)
-        });
+        let (seconds, outcome) =
+            best(scale, || whole(|| run(device, &changes, workload, &keys, Clock::Chosen).1));
         let requests = outcome.summary.host.completed;
         println!(
             "(l) {name}: {requests} requests, {seconds:.3} s in all, {:.0} ns a request, {:.1} M commands/s, hash {:016x}",
@@ -115,26 +118,19 @@ fn whole_runs(scale: &Scale) {
 
 /// That drive alone, aged and run, and two of them at a time, each on a thread of its own.
 fn side_by_side(scale: &Scale) {
-    let one = || run_mixed(scale, scale.requests / 4);
+    let one = || run_mixed(scale).1;
     let both = || {
-        let start = Instant::now();
-        let outcome = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let other = scope.spawn(one);
-            let (_, outcome) = one();
+            let outcome = one();
             match other.join() {
-                Ok((_, twin)) => assert_eq!(hash(&twin), hash(&outcome), "neighbours change nothing"),
+                Ok(twin) => assert_eq!(hash(&twin), hash(&outcome), "neighbours change nothing"),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
             outcome
-        });
-        (start.elapsed().as_secs_f64(), outcome)
+        })
     };
-    let alone = || {
-        let start = Instant::now();
-        let (_, outcome) = one();
-        (start.elapsed().as_secs_f64(), outcome)
-    };
-    let (_, (seconds, outcome), ratio) = in_turn(scale, alone, both);
+    let (_, (seconds, outcome), ratio) = in_turn(scale, || whole(one), || whole(both));
     println!(
         "(l) two runs side by side: {:.2} times the throughput of one (asked for: {TOGETHER}), {seconds:.2} s, hash {:016x}",
         2.0 / ratio,
@@ -147,20 +143,20 @@ fn written_fills(scale: &Scale) {
     let fill = |per_page: usize| -> (f64, RunOutcome) {
         let device = settings(&[
             ("geometry.page_bytes", &(4096 * per_page)),
+            ("geometry.mapping_unit_bytes", &4096),
             ("geometry.pages_per_block", &(256 / per_page)),
             ("geometry.blocks_per_plane", &(scale.pages / 256)),
             ("ftl.over_provisioning", &0.1),
             ("precondition.kind", &"fill"),
         ]);
-        let device =
-            load("ideal-page", &[device, settings(&[("geometry.mapping_unit_bytes", &4096)])].concat());
+        let device = load("ideal-page", &device);
         let source = load_source(&device, "uniform", &settings(&[("requests", &1)]));
         // What is verified is written.
         let options = RunOptions { timing: false, verify: true, ..RunOptions::default() };
-        let start = Instant::now();
-        let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ())
-            .unwrap_or_else(|error| panic!("{error}"));
-        (start.elapsed().as_secs_f64(), outcome)
+        whole(|| {
+            simulate(&device, &*source, &options, &RunControl::default(), &mut ())
+                .unwrap_or_else(|error| panic!("{error}"))
+        })
     };
     let ((small, _), (large, outcome), ratio) = in_turn(scale, || fill(1), || fill(4));
     let units = scale.pages as f64 / 1.1;
