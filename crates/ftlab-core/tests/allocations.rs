@@ -157,6 +157,42 @@ fn nothing_is_allocated_per_request_once_warm() {
     }
 }
 
+/// All requests come at once, and wait in the drive with all that collection does for them: a byte a command, and 32 bytes for
+/// one that waits for another die, or for which somebody waits. Tables double.
+#[test]
+fn what_waits_takes_few_bytes_a_command() {
+    let _alone = ALONE.lock().unwrap();
+    for (striping, limit_of_tables, limit) in [("static", 12.0, 36.0), ("dynamic", 36.0, 60.0)] {
+        let run = |arrival: &str| {
+            let text = json!({
+                "geometry": { "channels": 2, "ways": 2, "blocks_per_plane": 64, "pages_per_block": 32, "page_bytes": 4096 },
+                "ftl": { "striping": striping, "over_provisioning": 0.5 },
+                "host": { "arrival": arrival },
+                "precondition": { "kind": "fill" },
+            });
+            let config: DeviceConfig = serde_json::from_value(text).unwrap();
+            let before = LIVE_BYTES.load(Ordering::Relaxed);
+            MOST_BYTES.store(before, Ordering::Relaxed);
+            let outcome =
+                simulate(&config, &Factory, &RunOptions::default(), &RunControl::default(), &mut ()).unwrap();
+            assert_eq!((outcome.error, outcome.summary.host.completed), (None, 60_000));
+            let flash = outcome.summary.flash;
+            let commands =
+                [&flash.reads, &flash.programs, &flash.erases].iter().map(|by| by.total).sum::<u64>();
+            (MOST_BYTES.load(Ordering::Relaxed) - before, outcome.summary.memory.table_bytes, commands)
+        };
+        let (least, tables_at_least, _) = run("closed");
+        let (most, tables, commands) = run("open");
+        let of_tables = (tables - tables_at_least) as f64 / commands as f64;
+        let of_all = (most - least) as f64 / commands as f64;
+        println!(
+            "{striping}: {of_tables:.1} bytes of tables for each of {commands} commands, {of_all:.1} in all"
+        );
+        assert!(of_tables <= limit_of_tables, "{striping}: {of_tables} bytes of tables a command");
+        assert!(of_all >= of_tables && of_all <= limit, "{striping}: {of_all} bytes a command");
+    }
+}
+
 /// Every order of a write buffer, which holds less than is asked for, and what a frame takes.
 #[test]
 fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {

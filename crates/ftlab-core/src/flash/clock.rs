@@ -440,36 +440,6 @@ impl Spans {
             Command::Copyback => self.command,
         }
     }
-
-    /// How long the bus is needed before the array works.
-    #[inline]
-    pub(super) fn bus_in(&mut self, submission: Submission) -> Time {
-        match submission.command() {
-            Command::Program => self.command + self.transfer(submission.bytes()),
-            Command::Read | Command::Erase | Command::Copyback => self.command,
-        }
-    }
-
-    /// How long the bus is needed after the array has worked.
-    #[inline]
-    pub(super) fn bus_out(&mut self, submission: Submission) -> Time {
-        match submission.command() {
-            Command::Read => self.transfer(submission.bytes()),
-            Command::Program | Command::Erase | Command::Copyback => Time::ZERO,
-        }
-    }
-
-    /// How long the array works.
-    #[inline]
-    pub(super) fn array(&self, submission: Submission) -> Time {
-        let array = match submission.command() {
-            Command::Read => self.read[submission.class()],
-            Command::Program => self.program[submission.class()],
-            Command::Erase => self.erase,
-            Command::Copyback => self.read[submission.source_class()] + self.program[submission.class()],
-        };
-        if self.includes_transfer { array - self.included(submission) } else { array }
-    }
 }
 
 /// The work of arrays by how long it takes: what takes equally long ends in the order in which it begins.

@@ -24,73 +24,33 @@
 //! too. There is an event for the first only when somebody waits for the bus.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use crate::cause::{Cause, Command, CommandCounts};
+use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
-use crate::flash::cell::PageClass;
-use crate::flash::clock::{ArrayLines, Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
+use crate::flash::clock::{Clock, Ledger, Pages, Servers, Step, TIMERS};
 use crate::flash::event_queue::{ARRAY_LINES, BUS_LINE, EventQueue, HOST_LINE};
 use crate::flash::line::NONE;
 use crate::flash::port::{FlashPort, Gathering, Memory, Submission};
-use crate::flash::waiter::{Edge, Waiter};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
 use crate::metrics::parts::Parts;
 use crate::time::Time;
 
 mod beside;
 mod commands;
+mod ends;
 mod explain;
+mod kinds;
 mod lane;
+mod ticket;
 
+use ends::{Node, Stands};
 use explain::Explanations;
-use lane::{Channel, Lane, Phase};
+use kinds::Kinds;
+use lane::{Channel, Commands, Lane, Phase};
+use ticket::{Edge, Item, Waiter};
 
-/// In the place of the lane of a node: it ends a time after what it waits for, or adds up a time or notes it then.
-const DELAY: u32 = NONE - 1;
-const EVENT: u32 = NONE - 2;
-const WAIT: u32 = NONE - 3;
-const NOTE: u32 = NONE - 4;
-
-/// Stands for the end of a command or of several. Once that has happened the number of its node is used again, with
-/// the next generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ticket {
-    node: u32,
-    generation: u32,
-}
-
-impl Ticket {
-    /// Of a moment that has passed.
-    const READY: Self = Self { node: NONE, generation: 0 };
-}
-
-/// Something that ends: a command, several in a row, or the join of others.
-#[derive(Debug, Clone, Copy)]
-struct Node {
-    generation: u32,
-    /// Nodes that must end first.
-    pending: u32,
-    /// Who waits for this one: the last to come.
-    waiter: Waiter,
-    /// First edge to the others who wait for this one; most nodes have none.
-    edges: u32,
-    /// Lane of a command; `NONE` for a join, and `DELAY`, `EVENT`, `WAIT` or `NOTE`.
-    lane: u32,
-    /// Position in the order in which commands were submitted and timers set.
-    number: u64,
-    /// Commands in a row, on consecutive pages: more than 1 only where they need no bus.
-    count: u32,
-    submission: Submission,
-}
-
-impl Node {
-    /// Whether it is known what it waits for: nobody waits for a single command of a collection.
-    #[inline]
-    fn is_explained(&self) -> bool {
-        self.lane >= NOTE || !self.submission.is_background()
-    }
-}
+pub use ticket::Ticket;
 
 /// Keeps simulated time, for drives whose lanes share channels or not.
 #[derive(Debug, Clone)]
@@ -99,9 +59,8 @@ pub struct EventPort {
     events: EventQueue,
     lanes: Vec<Lane>,
     channels: Vec<Channel>,
+    kinds: Kinds,
     nodes: Vec<Node>,
-    /// The node after each in the queue of its lane.
-    next_node: Vec<u32>,
     /// The lane after each in a line for its channel.
     next_lane: Vec<u32>,
     free_nodes: Vec<u32>,
@@ -115,18 +74,21 @@ pub struct EventPort {
     numbers: u64,
     /// Number of the event that happens.
     number: u64,
+    /// Joins that have ended, and whose waiters are to be told.
     ended: Vec<u32>,
+    /// Watchers that have been told.
     finished: Vec<u32>,
+    /// Those who are being told of one end.
+    telling: Vec<Waiter>,
     /// Whether nobody of another lane comes to wait for a command that has begun: commands may be one event then.
     runs_rows: bool,
-    /// The line of events for each kind of command.
-    lines: ArrayLines,
-    spans: Spans,
     servers: Servers,
     /// What ends beside flash: when, the number that decides among equal times, and the node.
     beside: BinaryHeap<Reverse<(Time, u64, u32)>>,
     pages: Pages<Ticket>,
     ledger: Ledger,
+    /// With a log: for each lane, the pages of the commands that have not ended.
+    logged_pages: Vec<VecDeque<PageId>>,
     /// What somebody waited for last, and the node that adds up how long.
     last_wait: (Ticket, Ticket),
     /// Where somebody asks what requests wait for.
@@ -144,20 +106,21 @@ impl EventPort {
             let die = if timing.independent_planes { geometry.die_of(PlaneId(lane)) } else { DieId(lane) };
             geometry.channel_of(die).0
         };
-        // What collection and wear levelling put into the queue of a lane at once: a read and a program for each page of a
-        // block of each plane, twice. Queues that need more take it later.
+        // Collection and wear levelling put a read and a program for each page of a block into the queue of a lane: so many
+        // blocks of each plane, at once. Queues that need more take it later.
+        const BLOCKS: u32 = 8;
         let planes = geometry.planes() / lanes;
-        let burst = 4 * (geometry.pages_per_block() * planes) as usize + 64;
-        let most = (lanes as usize * burst).min(1 << 16);
-        let spans = Spans::new(config);
-        let lines = ArrayLines::new(&spans);
+        let burst = 2 * BLOCKS * geometry.pages_per_block() * planes;
+        let room = burst.min((1 << 20) / lanes) as usize;
+        let most = (lanes as usize * 64).min(1 << 12);
+        let kinds = Kinds::new(config);
         Self {
             now: Time::ZERO,
-            events: EventQueue::new(TIMERS + lanes + geometry.channels, ARRAY_LINES + lines.count()),
-            lanes: (0..lanes).map(|lane| Lane::idle(channel_of(lane))).collect(),
+            events: EventQueue::new(TIMERS + lanes + geometry.channels, ARRAY_LINES + kinds.lines()),
+            lanes: (0..lanes).map(|lane| Lane::idle(channel_of(lane), room)).collect(),
             channels: vec![Channel::IDLE; geometry.channels as usize],
+            kinds,
             nodes: Vec::with_capacity(most),
-            next_node: Vec::with_capacity(most),
             next_lane: vec![NONE; lanes as usize],
             free_nodes: Vec::with_capacity(most),
             edges: Vec::with_capacity(most),
@@ -168,13 +131,13 @@ impl EventPort {
             number: 0,
             ended: Vec::new(),
             finished: Vec::new(),
+            telling: Vec::new(),
             runs_rows: !config.moves_between_lanes() && !config.has_frames(),
-            lines,
-            spans,
             servers: Servers::new(config),
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             pages: Pages::new(config, lanes as usize),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
+            logged_pages: if log { vec![VecDeque::new(); lanes as usize] } else { Vec::new() },
             last_wait: (Ticket::READY, Ticket::READY),
             explain: None,
             bytes_in_its_place: None,
@@ -196,173 +159,6 @@ impl EventPort {
     }
 
     #[inline]
-    fn has_ended(&self, ticket: Ticket) -> bool {
-        ticket.node == NONE || self.nodes[ticket.node as usize].generation != ticket.generation
-    }
-
-    #[inline]
-    fn new_node(&mut self, lane: u32, count: u32, submission: Submission) -> Ticket {
-        self.numbers += 1;
-        let number = self.numbers;
-        let node = if let Some(node) = self.free_nodes.pop() {
-            node
-        } else {
-            let waiter = Waiter::NOBODY;
-            self.nodes.push(Node {
-                generation: 0,
-                pending: 0,
-                waiter,
-                edges: NONE,
-                lane,
-                number,
-                count,
-                submission,
-            });
-            self.next_node.push(NONE);
-            self.nodes.len() as u32 - 1
-        };
-        let state = &mut self.nodes[node as usize];
-        state.lane = lane;
-        state.number = number;
-        state.count = count;
-        state.submission = submission;
-        let ticket = Ticket { node, generation: state.generation };
-        if self.explain.is_some() {
-            self.explain_new(node, lane, submission);
-        }
-        ticket
-    }
-
-    #[inline]
-    fn add_waiter(&mut self, to: u32, waiter: Waiter) {
-        let other = std::mem::replace(&mut self.nodes[to as usize].waiter, waiter);
-        if other != Waiter::NOBODY {
-            self.add_edge(to, other);
-        }
-    }
-
-    fn add_edge(&mut self, from: u32, waiter: Waiter) {
-        let next = self.nodes[from as usize].edges;
-        let edge = Edge { waiter, next };
-        let at = if let Some(at) = self.free_edges.pop() {
-            self.edges[at as usize] = edge;
-            at
-        } else {
-            self.edges.push(edge);
-            self.edges.len() as u32 - 1
-        };
-        self.nodes[from as usize].edges = at;
-    }
-
-    /// Let `ticket` hold back `node` unless it has ended.
-    fn wait_for(&mut self, node: u32, ticket: Ticket) {
-        if !self.has_ended(ticket) {
-            self.add_waiter(ticket.node, Waiter(node));
-            self.nodes[node as usize].pending += 1;
-        }
-    }
-
-    /// A node has ended: tell those who wait, the last to come first, and then those who wait for joins that have ended
-    /// by that.
-    #[inline(always)]
-    fn end(&mut self, node: u32) {
-        if self.explain.is_some() {
-            self.explain_end(node);
-        }
-        let state = &mut self.nodes[node as usize];
-        state.generation = state.generation.wrapping_add(1);
-        self.free_nodes.push(node);
-        let waiter = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
-        if waiter == Waiter::NOBODY {
-            return;
-        }
-        let has_one = state.edges == NONE;
-        match waiter.watcher() {
-            Some(watcher) if has_one => self.hear(watcher),
-            _ => self.tell(node, waiter),
-        }
-    }
-
-    #[inline(always)]
-    fn hear(&mut self, watcher: u32) {
-        self.finished.push(watcher);
-        if let Some(explain) = &mut self.explain {
-            explain.tell(watcher);
-        }
-    }
-
-    fn tell(&mut self, mut node: u32, mut waiter: Waiter) {
-        loop {
-            let mut at = std::mem::replace(&mut self.nodes[node as usize].edges, NONE);
-            loop {
-                match waiter.watcher() {
-                    Some(watcher) => self.hear(watcher),
-                    None => self.release(waiter.0),
-                }
-                if at == NONE {
-                    break;
-                }
-                self.free_edges.push(at);
-                Edge { waiter, next: at } = self.edges[at as usize];
-            }
-            loop {
-                let Some(join) = self.ended.pop() else { return };
-                if self.explain.is_some() {
-                    self.explain_end(join);
-                }
-                let state = &mut self.nodes[join as usize];
-                state.generation = state.generation.wrapping_add(1);
-                self.free_nodes.push(join);
-                let next = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
-                if next != Waiter::NOBODY {
-                    (node, waiter) = (join, next);
-                    break;
-                }
-            }
-        }
-    }
-
-    /// One of the nodes that `node` waits for has ended.
-    fn release(&mut self, node: u32) {
-        let state = &mut self.nodes[node as usize];
-        state.pending -= 1;
-        if state.pending > 0 {
-            return;
-        }
-        let lane = state.lane;
-        if let Some(explain) = &mut self.explain
-            && self.nodes[node as usize].is_explained()
-        {
-            explain.released(node, lane == NONE, self.now);
-        }
-        if lane == NONE {
-            self.ended.push(node);
-        } else if lane >= NOTE {
-            self.begin_beside(node);
-        } else {
-            if self.explain.is_some() {
-                self.explain_ready(node, lane);
-            }
-            if self.lanes[lane as usize].phase == Phase::Idle {
-                self.mark(lane);
-            }
-        }
-    }
-
-    /// What the host hears of the event that has just happened.
-    #[inline(always)]
-    fn told(&mut self) -> Option<Step> {
-        match self.finished.as_slice() {
-            [] => None,
-            &[watcher] => {
-                self.finished.clear();
-                Some(Step::Ended(watcher))
-            }
-            _ => Some(Step::Several),
-        }
-    }
-
-    #[inline]
     fn mark(&mut self, lane: u32) {
         let state = &mut self.lanes[lane as usize];
         if !state.marked {
@@ -371,56 +167,38 @@ impl EventPort {
         }
     }
 
-    #[inline]
-    fn submission(&self, node: u32) -> Submission {
-        self.nodes[node as usize].submission
-    }
-
-    /// How long the array works for a command, or for several in a row.
-    #[inline]
-    fn array_time(&self, node: u32) -> Time {
-        let Node { count, submission, .. } = self.nodes[node as usize];
-        let one = self.spans.array(submission);
-        Time(one.0 * u64::from(count))
-    }
-
     /// Start the next command of an idle lane, if it may go. `last`: no other lane starts before the next event, and no
     /// channel is to be granted so far.
     #[inline(always)]
     fn start(&mut self, lane: u32, last: bool) {
         let now = self.now;
         let state = &mut self.lanes[lane as usize];
-        let node = state.queue.first;
-        if state.phase != Phase::Idle || node == NONE || self.nodes[node as usize].pending > 0 {
+        if state.phase != Phase::Idle || !state.may_begin() {
             return;
         }
         let free_since = state.free_since;
-        state.queue.pop(&self.next_node);
-        state.started = now;
         // A lane that has never worked has been free since 0.
-        if now > state.free_since || now == Time::ZERO {
-            state.row_number = self.nodes[node as usize].number;
+        let has_paused = now > free_since || state.begun == 0;
+        let number = state.begin();
+        state.started = now;
+        if has_paused {
+            state.row_number = number;
         }
         state.transfer = (now, now);
-        state.current = node;
-        state.row = node;
-        let submission = self.submission(node);
-        if let Some(explain) = &mut self.explain
-            && now > free_since
-        {
-            explain.held_up(node, submission, lane, free_since, now);
+        if self.explain.is_some() && now > free_since {
+            self.explain_held_up(lane, free_since);
         }
-        let span = self.spans.bus_in(submission);
+        let state = &mut self.lanes[lane as usize];
+        let span = self.kinds.get(state.current.kind).bus_in;
         if span == Time::ZERO {
             self.start_array(lane);
             return;
         }
-        let state = &mut self.lanes[lane as usize];
         state.phase = Phase::BusIn;
         let channel = state.channel;
         if last && !self.channels[channel as usize].is_wanted() && self.is_free(channel) {
             // The same as asking for it and being the only one to be granted.
-            self.bring_in(channel, lane, submission, span);
+            self.bring_in(channel, lane);
         } else {
             self.ask_bus(lane);
         }
@@ -436,43 +214,34 @@ impl EventPort {
     /// Let the array of a lane work. Commands that need no bus and for which nobody waits follow at once, as one
     /// event: garbage collection by copyback is many commands and few instants that anyone can see.
     fn start_array(&mut self, lane: u32) {
-        let mut node = self.lanes[lane as usize].current;
-        let mut end = self.now + self.array_time(node);
+        let Commands { kind, count } = self.lanes[lane as usize].current;
+        let mut end = self.now + self.kinds.get(kind).row(count);
         // A log has each command when it has ended.
         let may_follow = self.runs_rows && self.ledger.log.is_none();
-        while may_follow && self.needs_no_bus(node) && self.nodes[node as usize].waiter == Waiter::NOBODY {
-            let next = self.lanes[lane as usize].queue.first;
-            if next == NONE || !self.needs_no_bus(next) || self.nodes[next as usize].pending > 0 {
-                break;
-            }
-            if self.explain.is_some() && !self.is_for_the_same(node, next) {
-                break;
-            }
-            self.account(lane, node, end);
+        while may_follow && self.is_followed_at_once(lane) {
+            self.account(lane, end);
             let state = &mut self.lanes[lane as usize];
-            state.queue.pop(&self.next_node);
+            state.begin();
             state.started = end;
             state.transfer = (end, end);
-            state.current = next;
-            node = next;
-            end += self.array_time(node);
+            let Commands { kind, count } = state.current;
+            end += self.kinds.get(kind).row(count);
         }
-        let line = self.lines.of(self.submission(node));
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
-        self.events.schedule(ARRAY_LINES + line, TIMERS + lane, end, state.row_number);
+        let line = ARRAY_LINES + self.kinds.get(state.current.kind).line as usize;
+        self.events.schedule(line, TIMERS + lane, end, state.row_number);
     }
 
-    /// Whether two commands are for one cause, for which nobody waits command by command.
-    fn is_for_the_same(&self, node: u32, next: u32) -> bool {
-        let (one, other) = (self.submission(node).cause(), self.submission(next).cause());
-        one == other && one.is_background()
-    }
-
-    #[inline]
-    fn needs_no_bus(&self, node: u32) -> bool {
-        self.spans.command == Time::ZERO
-            && matches!(self.submission(node).command(), Command::Copyback | Command::Erase)
+    /// Whether the next command of a lane may follow the one that begins as part of the same event.
+    fn is_followed_at_once(&self, lane: u32) -> bool {
+        let state = &self.lanes[lane as usize];
+        let kind = self.kinds.get(state.current.kind);
+        if !kind.needs_no_bus || state.is_awaited(state.begun) || !state.may_begin() {
+            return false;
+        }
+        let next = self.kinds.get(state.next_kind());
+        next.needs_no_bus && (self.explain.is_none() || kind.is_collection_of(next))
     }
 
     /// The event of a lane: its array has worked, or its data are out.
@@ -483,7 +252,7 @@ impl EventPort {
             self.channels[channel as usize].is_out = false;
             self.complete(lane);
             self.mark_channel(channel);
-        } else if self.spans.bus_out(self.submission(current)) > Time::ZERO {
+        } else if self.kinds.get(current.kind).bus_out > Time::ZERO {
             self.lanes[lane as usize].phase = Phase::BusOut;
             self.ask_bus(lane);
         } else {
@@ -493,7 +262,7 @@ impl EventPort {
 
     fn ask_bus(&mut self, lane: u32) {
         let Lane { phase, current, channel, .. } = self.lanes[lane as usize];
-        let has_data = phase == Phase::BusOut || self.submission(current).command() == Command::Program;
+        let has_data = phase == Phase::BusOut || self.kinds.get(current.kind).brings_data;
         let state = &mut self.channels[channel as usize];
         if has_data {
             state.data.push(lane, &mut self.next_lane);
@@ -527,35 +296,35 @@ impl EventPort {
     }
 
     fn start_transfer(&mut self, channel: u32, lane: u32) {
-        let submission = self.submission(self.lanes[lane as usize].current);
-        if self.lanes[lane as usize].phase == Phase::BusIn {
-            let span = self.spans.bus_in(submission);
-            self.bring_in(channel, lane, submission, span);
+        let Lane { phase, current, .. } = self.lanes[lane as usize];
+        if phase == Phase::BusIn {
+            self.bring_in(channel, lane);
             if self.channels[channel as usize].is_wanted() {
                 self.await_channel(channel);
             }
         } else {
-            let span = self.spans.bus_out(submission);
+            let span = self.kinds.get(current.kind).bus_out;
             let (end, number) = self.use_bus(channel, lane, span, true);
             self.events.schedule(BUS_LINE, TIMERS + lane, end, number);
         }
     }
 
-    /// A lane uses the bus for `span`, and then lets its array work.
+    /// A lane uses the bus for what its command brings in, and then lets its array work.
     #[inline(always)]
-    fn bring_in(&mut self, channel: u32, lane: u32, submission: Submission, span: Time) {
-        let (until, number) = self.use_bus(channel, lane, span, false);
+    fn bring_in(&mut self, channel: u32, lane: u32) {
+        let kind = *self.kinds.get(self.lanes[lane as usize].current.kind);
+        let (until, number) = self.use_bus(channel, lane, kind.bus_in, false);
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Array;
-        if let Some(explain) = &mut self.explain
-            && self.now > state.started
-        {
-            explain.has_bus(submission, state.current, lane, self.now.since(state.started));
-        }
         // A command that waits for the bus does not hold its die yet.
-        state.started = self.now;
-        let line = ARRAY_LINES + self.lines.of(submission);
-        self.events.schedule(line, TIMERS + lane, until + self.spans.array(submission), number);
+        let asked = std::mem::replace(&mut state.started, self.now);
+        if let Some(explain) = &mut self.explain
+            && self.now > asked
+        {
+            explain.has_bus(kind.submission, (lane, state.begun), self.now.since(asked));
+        }
+        let line = ARRAY_LINES + kind.line as usize;
+        self.events.schedule(line, TIMERS + lane, until + kind.array, number);
     }
 
     /// Returns when the transfer ends, and the number of its lane.
@@ -588,36 +357,34 @@ impl EventPort {
 
     #[inline(always)]
     fn complete(&mut self, lane: u32) {
+        self.account(lane, self.now);
         let state = &mut self.lanes[lane as usize];
-        let last = std::mem::replace(&mut state.current, NONE);
-        let mut node = state.row;
         state.phase = Phase::Idle;
         state.free_since = self.now;
-        self.account(lane, last, self.now);
+        state.complete();
+        let (mut turn, last) = (state.ended + 1, state.begun);
         // Nobody was waiting for those ahead of the last when they were put in a row; who has come since hears of them now.
-        while node != last {
-            let next = self.next_node[node as usize];
-            self.end(node);
-            node = next;
+        while turn < last {
+            self.end_command(lane, turn);
+            turn += 1;
         }
-        self.end(last);
-        if !self.lanes[lane as usize].queue.is_empty() {
+        self.end_command(lane, last);
+        if !self.lanes[lane as usize].is_empty() {
             self.mark(lane);
         }
     }
 
-    /// The command that a lane has been running since `started` ends at `end`.
+    /// What a lane has been running since `started` ends at `end`.
     #[inline(always)]
-    fn account(&mut self, lane: u32, node: u32, end: Time) {
-        let cause = self.submission(node).cause_index();
-        let lane_of = lane as usize;
-        let started = self.lanes[lane_of].started;
+    fn account(&mut self, lane: u32, end: Time) {
+        let Lane { started, current, .. } = self.lanes[lane as usize];
         if self.explain.is_some() {
-            self.explain_work(lane, node, end);
+            self.explain_work(lane, end);
         }
-        self.ledger.busy_ps[lane_of][cause] += end.since(started).0;
+        let cause = self.kinds.get(current.kind).submission.cause_index();
+        self.ledger.busy_ps[lane as usize][cause] += end.since(started).0;
         if self.ledger.log.is_some() {
-            self.note(lane, node, end);
+            self.note(lane, end);
         }
     }
 
@@ -625,8 +392,9 @@ impl EventPort {
     #[cold]
     #[inline(never)]
     fn submit_page(&mut self, submission: Submission, after: Ticket) -> Ticket {
-        let (bus_in, array, bus_out) = self.spans.parts(submission);
-        let Some((request, exposed, before)) = self.pages.take(submission, bus_in + array + bus_out) else {
+        let kind = self.kinds.number_of(submission);
+        let span = self.kinds.get(kind).span();
+        let Some((request, exposed, before)) = self.pages.take(submission, span) else {
             return self.enqueue(submission, 1, after);
         };
         let begins = before.map_or(after, |before| self.join(before, after));
@@ -638,31 +406,34 @@ impl EventPort {
 
     #[inline]
     fn enqueue(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
+        self.numbers += 1;
         let lane = submission.lane();
-        let ticket = self.new_node(lane, count, submission);
+        let kind = self.kinds.number_of(submission);
+        let turn = self.lanes[lane as usize].submitted + 1;
         // What the same lane was given before has ended when this one's turn comes.
-        if after.node != NONE && self.nodes[after.node as usize].lane != lane {
-            self.wait_for(ticket.node, after);
+        let is_held = match after.item() {
+            Item::Command { lane: other, turn } => other != lane && self.lanes[other as usize].ended < turn,
+            Item::Node(_) => !self.has_ended(after),
+        };
+        if self.explain.is_some() {
+            self.explain_new(lane, turn, submission, is_held);
+        }
+        if is_held {
+            self.add_waiter(after, Waiter::command(lane, turn));
         }
         if self.ledger.events.is_open {
-            let (bus_in, array, bus_out) = self.spans.parts(submission);
-            let span = Time((bus_in + array + bus_out).0 * u64::from(count));
+            let span = Time(self.kinds.get(kind).span().0 * u64::from(count));
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
         }
-        if self.explain.is_some() && self.nodes[ticket.node as usize].pending == 0 {
-            self.explain_ready(ticket.node, lane);
+        if let Some(pages) = self.logged_pages.get_mut(lane as usize) {
+            pages.push_back(submission.page());
         }
         let state = &mut self.lanes[lane as usize];
-        if let Some(explain) = &mut self.explain
-            && state.queue.is_empty()
-        {
-            explain.fills(lane, self.now);
-        }
-        state.queue.push(ticket.node, &mut self.next_node);
+        state.submit(Commands { kind, count }, self.numbers, is_held);
         if state.phase == Phase::Idle {
             self.mark(lane);
         }
-        ticket
+        Ticket::of_command(lane, turn)
     }
 }
 
@@ -705,22 +476,24 @@ impl FlashPort for EventPort {
         if self.has_ended(second) || first == second {
             return first;
         }
-        let (a, b) = (&self.nodes[first.node as usize], &self.nodes[second.node as usize]);
-        if a.lane == b.lane && a.lane < NOTE {
+        if let (Item::Command { lane: one, turn: early }, Item::Command { lane: other, turn: late }) =
+            (first.item(), second.item())
+            && one == other
+        {
             // Lanes run their commands in order: the later one ends last.
-            return if b.number > a.number { second } else { first };
+            return if late > early { second } else { first };
         }
-        let nothing =
-            Submission::new(Command::Read, Cause::Host, (PageClass::Lsb, PageClass::Lsb), 0, PageId(0), 0);
-        let ticket = self.new_node(NONE, 0, nothing);
-        self.wait_for(ticket.node, first);
-        self.wait_for(ticket.node, second);
+        let (node, ticket) = self.new_node(Stands::Join, (0, 0));
+        self.wait_for(node, first);
+        self.wait_for(node, second);
         ticket
     }
 
     fn gather(&mut self, all: &mut Gathering<Ticket>, one: Ticket) {
-        if all.is_own {
-            return self.wait_for(all.moment.node, one);
+        if all.is_own
+            && let Item::Node(join) = all.moment.item()
+        {
+            return self.wait_for(join, one);
         }
         let before = self.numbers;
         all.moment = self.join(all.moment, one);
@@ -737,7 +510,7 @@ impl FlashPort for EventPort {
     }
 
     fn submit_run(&mut self, submission: Submission, count: u32, after: Ticket) -> Ticket {
-        if self.spans.command == Time::ZERO && submission.command() == Command::Copyback {
+        if submission.command() == Command::Copyback && self.kinds.copies_need_no_bus() {
             return self.enqueue(submission, count, after);
         }
         let mut done = after;
@@ -756,7 +529,7 @@ impl FlashPort for EventPort {
         if span == Time::ZERO {
             return after;
         }
-        self.beside_after(DELAY, (span.0, 0), after)
+        self.delayed(span, after)
     }
 
     fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
@@ -794,7 +567,7 @@ impl FlashPort for EventPort {
     fn note_end(&mut self, ticket: Ticket) -> u32 {
         let note = self.ledger.ends.len() as u32;
         self.ledger.ends.push(Time::NEVER);
-        self.beside_after(NOTE, (note.into(), 0), ticket);
+        self.beside_after(Stands::Note, (note.into(), 0), ticket);
         note
     }
 }
@@ -821,10 +594,8 @@ impl Clock for EventPort {
 
     #[inline]
     fn watch(&mut self, watch: &mut u32, ticket: Ticket, watcher: u32) {
-        let waiter = Waiter(watcher | Waiter::IS_WATCHER);
         // Pages of a request that wait for the same moment are told once.
-        if !self.has_ended(ticket) && self.nodes[ticket.node as usize].waiter != waiter {
-            self.add_waiter(ticket.node, waiter);
+        if !self.has_ended(ticket) && self.add_waiter_once(ticket, Waiter::watcher(watcher)) {
             *watch += 1;
         }
     }
@@ -918,7 +689,8 @@ impl Clock for EventPort {
         if let Some(bytes) = self.bytes_in_its_place {
             return bytes;
         }
-        (self.lanes.len() * (size_of::<Lane>() + 4 + 32 * (size_of::<Node>() + 4))
-            + self.channels.len() * size_of::<Channel>()) as u64
+        let lanes: usize = self.lanes.iter().map(Lane::bytes).sum();
+        let nodes = self.nodes.capacity() * size_of::<Node>() + self.edges.capacity() * size_of::<Edge>();
+        (lanes + nodes + self.channels.len() * size_of::<Channel>()) as u64
     }
 }

@@ -1,6 +1,7 @@
 //! The events of the port that keeps time event by event: which comes next.
 
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 use crate::time::Time;
 
@@ -36,7 +37,7 @@ const UNKNOWN: usize = usize::MAX;
 const SOURCE_BITS: u32 = 20;
 
 impl Event {
-    const NEVER: Self = Self { time: u64::MAX, order: u64::MAX };
+    const NEVER: Self = Self { time: Time::NEVER.0, order: u64::MAX };
 
     #[inline(always)]
     fn rank(self) -> u128 {
@@ -60,15 +61,16 @@ impl EventQueue {
             let mut first = self.firsts[0].rank();
             for (line, event) in self.firsts.iter().enumerate().skip(1) {
                 // No jumps: which line is next cannot be foreseen.
-                let is_before = event.rank() < first;
-                next = if is_before { line } else { next };
-                first = if is_before { event.rank() } else { first };
+                let rank = event.rank();
+                let is_before = rank < first;
+                next = select_unpredictable(is_before, line, next);
+                first = select_unpredictable(is_before, rank, first);
             }
             self.next = next;
         }
         let Event { time, order } = self.firsts[self.next];
         let source = order as u32 & ((1 << SOURCE_BITS) - 1);
-        (time != u64::MAX).then_some((Time(time), order >> SOURCE_BITS, source))
+        (time != Event::NEVER.time).then_some((Time(time), order >> SOURCE_BITS, source))
     }
 
     /// The event that is next happens now.

@@ -15,7 +15,6 @@ pub mod pairs;
 pub mod port;
 pub mod reservation_port;
 pub mod role;
-mod waiter;
 
 pub use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 

@@ -106,12 +106,7 @@ impl Submission {
         PageId(self.how_much as u32)
     }
 
-    /// Two words that are no command, for ports that keep something else in its place.
-    pub(super) const fn of_words(first: u64, second: u64) -> Self {
-        Self { what: first, how_much: second }
-    }
-
-    /// The words of [`of_words`](Self::of_words).
+    /// Both words.
     pub(super) const fn words(self) -> (u64, u64) {
         (self.what, self.how_much)
     }
@@ -120,6 +115,13 @@ impl Submission {
     #[inline]
     pub const fn bytes(self) -> u32 {
         (self.how_much >> 32) as u32
+    }
+
+    /// The same command, of page 0 of lane 0.
+    #[inline]
+    #[must_use]
+    pub(super) const fn without_place(self) -> Self {
+        Self { what: self.what & u32::MAX as u64, how_much: self.how_much & !(u32::MAX as u64) }
     }
 
     /// The same command, `pages` pages further on.

@@ -2,29 +2,36 @@
 
 use std::cmp::Reverse;
 
-use super::{DELAY, EVENT, EventPort, Node, Ticket, WAIT};
+use super::EventPort;
+use super::ends::{Node, Stands};
+use super::ticket::{Item, Ticket};
 use crate::flash::clock::Used;
-use crate::flash::port::Submission;
 use crate::time::Time;
 
 impl EventPort {
     /// A node beside flash that begins when `after` has ended.
-    pub(super) fn beside_after(&mut self, lane: u32, words: (u64, u64), after: Ticket) -> Ticket {
-        let ticket = self.new_node(lane, 1, Submission::of_words(words.0, words.1));
-        self.wait_for(ticket.node, after);
-        if self.nodes[ticket.node as usize].pending == 0 {
-            self.begin_beside(ticket.node);
+    pub(super) fn beside_after(&mut self, stands: Stands, words: (u64, u64), after: Ticket) -> Ticket {
+        let (node, ticket) = self.new_node(stands, words);
+        self.wait_for(node, after);
+        if self.nodes[node as usize].pending == 0 {
+            self.begin_beside(node);
         }
         ticket
     }
 
+    /// What ends `span` after `after`.
+    pub(super) fn delayed(&mut self, span: Time, after: Ticket) -> Ticket {
+        // The number that the node is going to draw.
+        self.beside_after(Stands::Delay, (span.0, self.numbers + 1), after)
+    }
+
     /// A node beside flash that begins and ends at these times.
     pub(super) fn ends_at(&mut self, (start, end): (Time, Time)) -> Ticket {
-        let ticket = self.new_node(DELAY, 1, Submission::of_words(0, 0));
+        let (node, ticket) = self.new_node(Stands::Delay, (0, 0));
         if let Some(explain) = &mut self.explain {
-            explain.waits_for_turn(ticket.node, start.since(self.now));
+            explain.waits_for_turn(node, start.since(self.now));
         }
-        self.beside.push(Reverse((end, self.numbers, ticket.node)));
+        self.beside.push(Reverse((end, self.numbers, node)));
         ticket
     }
 
@@ -34,7 +41,7 @@ impl EventPort {
             && !self.has_ended(done)
         {
             self.ledger.events.begin(self.now);
-            self.beside_after(EVENT, (self.now.0, used.word()), done);
+            self.beside_after(Stands::Event, (self.now.0, used.word()), done);
         }
     }
 
@@ -45,33 +52,34 @@ impl EventPort {
         }
         // The pages of a request often wait for the same eviction.
         let (of, wait) = self.last_wait;
-        let (since, count) =
-            self.nodes.get(wait.node as usize).map_or((0, 0), |node| node.submission.words());
-        if of == until && !self.has_ended(wait) && since == self.now.0 {
-            self.nodes[wait.node as usize].submission = Submission::of_words(since, count + 1);
-        } else {
-            self.last_wait = (until, self.beside_after(WAIT, (self.now.0, 1), until));
+        if of == until
+            && !self.has_ended(wait)
+            && let Item::Node(node) = wait.item()
+        {
+            let (since, count) = &mut self.nodes[node as usize].words;
+            if *since == self.now.0 {
+                *count += 1;
+                return;
+            }
         }
+        self.last_wait = (until, self.beside_after(Stands::Wait, (self.now.0, 1), until));
     }
 
     /// What a node beside flash waits for has ended.
     #[cold]
     pub(super) fn begin_beside(&mut self, node: u32) {
-        let Node { lane, number, submission, .. } = self.nodes[node as usize];
-        let (first, second) = submission.words();
-        if lane == DELAY {
-            self.beside.push(Reverse((self.now + Time(first), number, node)));
-            return;
-        }
-        match lane {
-            EVENT => {
+        let Node { stands, words: (first, second), .. } = self.nodes[node as usize];
+        match stands {
+            Stands::Join => {}
+            Stands::Delay => return self.beside.push(Reverse((self.now + Time(first), second, node))),
+            Stands::Event => {
                 self.ledger.events.end(self.now);
                 self.ledger.evicted(Used::of_word(second), Time(first), self.now);
             }
-            WAIT => self.ledger.events.waited_ps += second * self.now.since(Time(first)).0,
-            _ => self.ledger.ends[first as usize] = self.now,
+            Stands::Wait => self.ledger.events.waited_ps += second * self.now.since(Time(first)).0,
+            Stands::Note => self.ledger.ends[first as usize] = self.now,
         }
-        self.end(node);
+        self.end_node(node);
     }
 
     /// Whether the next thing that ends does so beside flash, and not as `event`; then when.
@@ -89,7 +97,7 @@ impl EventPort {
             if let Some(explain) = &mut self.explain {
                 explain.moved(node, time);
             }
-            self.end(node);
+            self.end_node(node);
         }
     }
 }

@@ -1,28 +1,32 @@
 //! The log of commands, what of them has not ended when a run does, and what is told of them to those who explain.
 
 use super::explain::{Ran, UnderWay};
-use super::{EventPort, Lane, NONE, NOTE, Node, Phase};
+use super::lane::{Commands, Phase};
+use super::ticket::Item;
+use super::{EventPort, Lane};
 use crate::cause::CommandCounts;
 use crate::flash::port::Submission;
-use crate::flash::waiter::Waiter;
 use crate::metrics::CommandRecord;
 use crate::metrics::parts::Work;
 use crate::time::Time;
 
 impl EventPort {
+    /// What a lane has been running since `started` ends at `end`.
     #[cold]
-    pub(super) fn note(&mut self, lane: u32, node: u32, end: Time) {
-        let Node { count, .. } = self.nodes[node as usize];
-        let span = Time(end.since(self.lanes[lane as usize].started).0 / u64::from(count));
-        self.note_first(lane, node, count, span);
+    pub(super) fn note(&mut self, lane: u32, end: Time) {
+        let Lane { started, current, .. } = self.lanes[lane as usize];
+        let span = Time(end.since(started).0 / u64::from(current.count));
+        self.note_first(lane, current.count, span);
+        self.logged_pages[lane as usize].pop_front();
     }
 
-    /// Log the first `ended` commands of a node, which take `span` each.
-    fn note_first(&mut self, lane: u32, node: u32, ended: u32, span: Time) {
-        let Lane { started, transfer, channel, .. } = self.lanes[lane as usize];
-        let Node { count, submission, .. } = self.nodes[node as usize];
-        let request = self.explain.as_ref().and_then(|explain| explain.request_of(node));
+    /// Log the first `ended` of the commands that a lane is running, which take `span` each.
+    fn note_first(&mut self, lane: u32, ended: u32, span: Time) {
+        let Lane { started, transfer, channel, current, begun, .. } = self.lanes[lane as usize];
+        let submission = self.kinds.get(current.kind).submission;
+        let request = self.explain.as_ref().and_then(|explain| explain.request_of(lane, begun));
         let Some(log) = &mut self.ledger.log else { return };
+        let first = self.logged_pages[lane as usize][0];
         for at in 0..ended {
             let start = started + Time(span.0 * u64::from(at));
             log.push(CommandRecord {
@@ -30,10 +34,10 @@ impl EventPort {
                 cause: submission.cause(),
                 die: lane,
                 channel,
-                page: u64::from(submission.page().0 + at),
+                page: u64::from(first.0 + at),
                 start,
                 end: start + span,
-                transfer: if count == 1 { transfer } else { (start, start) },
+                transfer: if current.count == 1 { transfer } else { (start, start) },
                 request,
             });
         }
@@ -43,35 +47,30 @@ impl EventPort {
     pub(super) fn unfinished(&mut self) -> CommandCounts {
         let mut counts = CommandCounts::default();
         for lane in 0..self.lanes.len() as u32 {
-            let Lane { queue, current, .. } = self.lanes[lane as usize];
-            if current != NONE {
-                self.cut_row(lane, &mut counts);
-            }
-            let mut node = queue.first;
-            while node != NONE {
-                let Node { count, submission, .. } = self.nodes[node as usize];
+            let state = &self.lanes[lane as usize];
+            for Commands { kind, count } in state.unfinished().skip(state.under_way()) {
+                let submission = self.kinds.get(kind).submission;
                 counts[submission.command() as usize][submission.cause_index()] += u64::from(count);
-                node = self.next_node[node as usize];
+            }
+            if state.phase != Phase::Idle {
+                self.cut_row(lane, &mut counts);
             }
         }
         counts
     }
 
-    /// The commands that a lane works on, of which several may be in a row: how many of each node have not ended by now.
-    /// Those ahead of the last node were accounted for when the row began, and the last one was not.
+    /// The commands that a lane works on, of which several may be in a row: how many of each have not ended by now.
+    /// Those ahead of the last were accounted for when the row began, and the last one was not.
     fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
-        let Lane { row, current, started, .. } = self.lanes[lane as usize];
-        let mut ahead = Vec::new();
-        let mut node = row;
-        while node != current {
-            ahead.push(node);
-            node = self.next_node[node as usize];
-        }
-        let mut start = ahead.iter().fold(started, |start, node| start - self.array_time(*node));
-        for node in ahead.into_iter().chain([current]) {
-            let Node { count, submission, .. } = self.nodes[node as usize];
-            let one = self.spans.array(submission);
-            let ended = if !self.needs_no_bus(node) {
+        let state = &self.lanes[lane as usize];
+        let row: Vec<Commands> = state.unfinished().take(state.under_way()).collect();
+        let started = state.started;
+        let ahead = &row[..row.len() - 1];
+        let mut start = ahead.iter().fold(started, |start, of| start - self.kinds.get(of.kind).row(of.count));
+        for (at, Commands { kind, count }) in row.iter().copied().enumerate() {
+            let kind = self.kinds.get(kind);
+            let (submission, one) = (kind.submission, kind.array);
+            let ended = if !kind.needs_no_bus {
                 0
             } else if one == Time::ZERO {
                 count
@@ -80,74 +79,101 @@ impl EventPort {
             };
             counts[submission.command() as usize][submission.cause_index()] += u64::from(count - ended);
             let busy = &mut self.ledger.busy_ps[lane as usize][submission.cause_index()];
-            if node == current {
+            start += kind.row(count);
+            if at + 1 == row.len() {
                 *busy += one.0 * u64::from(ended);
-                self.note_first(lane, node, ended, one);
+                self.note_first(lane, ended, one);
             } else {
                 *busy -= one.0 * u64::from(count - ended);
             }
-            start += Time(one.0 * u64::from(count));
         }
     }
 
-    /// A node begins to exist.
+    /// A command begins to exist; the lane does not have it yet.
     #[cold]
-    pub(super) fn explain_new(&mut self, node: u32, lane: u32, submission: Submission) {
+    pub(super) fn explain_new(&mut self, lane: u32, turn: u64, submission: Submission, is_held: bool) {
         let Some(explain) = &mut self.explain else { return };
-        if lane >= NOTE {
-            explain.submitted(node, Work::Buffer, self.now);
-        } else if !submission.is_background() {
-            explain.submitted(node, Work::of(submission.command(), submission.cause()), self.now);
+        if !submission.is_background() {
+            let work = Work::of(submission.command(), submission.cause());
+            explain.submitted(Item::Command { lane, turn }, work, self.now);
+            if !is_held {
+                self.explain_ready(lane, turn);
+            }
         } else if self.ledger.log.is_some() {
-            explain.collected(node);
+            explain.collected(lane, turn);
+        }
+        if self.lanes[lane as usize].is_empty()
+            && let Some(explain) = &mut self.explain
+        {
+            explain.fills(lane, self.now);
+        }
+    }
+
+    /// A command has begun on a lane that was free since `free_since`.
+    #[cold]
+    pub(super) fn explain_held_up(&mut self, lane: u32, free_since: Time) {
+        let Lane { begun, current, .. } = self.lanes[lane as usize];
+        let submission = self.kinds.get(current.kind).submission;
+        if let Some(explain) = &mut self.explain {
+            explain.held_up((lane, begun), submission, free_since, self.now);
         }
     }
 
     /// A command ends, or several in a row. They are accounted for after this.
     #[cold]
-    pub(super) fn explain_work(&mut self, lane: u32, node: u32, end: Time) {
-        let submission = self.nodes[node as usize].submission;
-        let started = self.lanes[lane as usize].started;
+    pub(super) fn explain_work(&mut self, lane: u32, end: Time) {
+        let Lane { started, begun, current, .. } = self.lanes[lane as usize];
+        let kind = self.kinds.get(current.kind);
         let Some(explain) = &mut self.explain else { return };
-        explain.ended(submission.cause_index(), end);
-        if submission.is_background() {
+        explain.ended(kind.submission.cause_index(), end);
+        if kind.submission.is_background() {
             return;
         }
-        let (bus_in, array, bus_out) = self.spans.parts(submission);
-        let ran = Ran { started, end, array, transfer: bus_in + bus_out };
-        explain.worked(node, lane, &self.ledger.busy_ps[lane as usize], &ran);
+        let ran = Ran { started, end, array: kind.array, transfer: kind.bus_in + kind.bus_out };
+        explain.worked((lane, begun), &self.ledger.busy_ps[lane as usize], &ran);
     }
 
-    /// A node ends, and who waits for it hears of that next.
+    /// A command ends, and who waits for it hears of that next.
     #[cold]
-    pub(super) fn explain_end(&mut self, node: u32) {
+    pub(super) fn explain_end(&mut self, lane: u32, turn: u64) {
         let Some(explain) = &mut self.explain else { return };
-        let state = &self.nodes[node as usize];
-        let is_awaited = state.waiter != Waiter::NOBODY;
-        if state.is_explained() {
-            explain.ends(node, is_awaited);
-        } else if is_awaited {
-            explain.ends_collecting(state.submission.cause(), state.lane);
+        let state = &self.lanes[lane as usize];
+        let is_awaited = state.is_awaited(turn);
+        // What is in a row is all for one cause.
+        let submission = self.kinds.get(state.current.kind).submission;
+        if !submission.is_background() {
+            return explain.ends(Item::Command { lane, turn }, is_awaited);
+        }
+        if is_awaited {
+            explain.ends_collecting(submission.cause(), lane);
+        }
+        if self.ledger.log.is_some() {
+            explain.forget(lane);
+        }
+    }
+
+    /// What a command depended on has ended.
+    #[cold]
+    pub(super) fn explain_released(&mut self, lane: u32, turn: u64) {
+        let Some(explain) = &mut self.explain else { return };
+        if explain.released_command(lane, turn, self.now) {
+            self.explain_ready(lane, turn);
         }
     }
 
     /// Nothing but its lane holds a command back from now on.
-    #[cold]
-    pub(super) fn explain_ready(&mut self, node: u32, lane: u32) {
+    fn explain_ready(&mut self, lane: u32, turn: u64) {
         let Some(explain) = &mut self.explain else { return };
-        if self.nodes[node as usize].submission.is_background() {
-            return;
-        }
-        let Lane { phase, current, started, queue, .. } = self.lanes[lane as usize];
+        let Lane { phase, current, started, begun, .. } = self.lanes[lane as usize];
         let under_way = match phase {
             // An idle lane that has nothing else to begin with does nothing until this command begins.
-            Phase::Idle if queue.first == node || queue.is_empty() => return,
+            Phase::Idle if turn == begun + 1 => return,
             Phase::Idle => UnderWay::Nothing,
             Phase::BusIn => UnderWay::Bus(started),
             Phase::Array | Phase::BusOut => {
-                UnderWay::Work(self.nodes[current as usize].submission, started, current)
+                UnderWay::Work(self.kinds.get(current.kind).submission, started, begun)
             }
         };
-        explain.has_to_wait(node, lane, &self.ledger.busy_ps[lane as usize], under_way, self.now);
+        explain.has_to_wait((lane, turn), &self.ledger.busy_ps[lane as usize], under_way, self.now);
     }
 }

@@ -10,6 +10,9 @@
 //! Nobody but collection itself waits for a part of it: who waits for one waits for all of it. Most commands may be such,
 //! and nothing is kept of them.
 
+use std::collections::VecDeque;
+
+use super::ticket::Item;
 use crate::cause::{CAUSES, Cause};
 use crate::flash::port::Submission;
 use crate::metrics::parts::{Part, Parts, Work};
@@ -40,9 +43,9 @@ fn may_be(part: Part, last_of: &LastOf, since: Time) -> bool {
 pub(super) enum UnderWay {
     Nothing,
     Bus(Time),
-    /// Since then, for a node. Commands in a row are all for one cause, and those ahead of the last are counted when they
-    /// begin: it may begin later than now.
-    Work(Submission, Time, u32),
+    /// Since then, at the command with this turn. Commands in a row are all for one cause, and those ahead of the last are
+    /// counted when they begin: it may begin later than now.
+    Work(Submission, Time, u64),
 }
 
 /// How a command ran, once it has ended.
@@ -91,8 +94,10 @@ impl Own {
 }
 
 /// What a lane has done beside [`Busy`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Lane {
+    /// The steps that have not ended and are no collection's, by turn; with a log, all.
+    steps: VecDeque<(u64, Step)>,
     /// Of the time for the host.
     read: u64,
     /// Of the time for the host: for requests that write a part of a page.
@@ -152,8 +157,8 @@ pub(super) struct Explanations {
     /// The request that was handed to the drive last: what is submitted is for it.
     request: u64,
     /// What it reads: if it programs next, these are pages of which it writes a part.
-    reads: Vec<u32>,
-    /// By node; what stands there of a node of a collection is another one's.
+    reads: Vec<Item>,
+    /// By node.
     steps: Vec<Step>,
     bodies: Vec<Body>,
     /// Bodies of nodes that have ended, which stay as they are until the next submission. The one that was used last is used
@@ -181,6 +186,7 @@ pub(super) struct Explanations {
 impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
         let lane = Lane {
+            steps: VecDeque::new(),
             read: 0,
             updates: 0,
             bus_wait: 0,
@@ -215,39 +221,86 @@ impl Explanations {
         self.reads.clear();
     }
 
-    /// The request for which the step of a node was submitted.
-    pub(super) fn request_of(&self, node: u32) -> Option<u64> {
-        let request = self.steps.get(node as usize).map(|step| step.request);
-        request.filter(|request| *request != NO_REQUEST)
+    /// Where the step of a command is among those of its lane. Most are asked for as the first or the last.
+    #[inline]
+    fn place(&self, lane: u32, turn: u64) -> Option<usize> {
+        let steps = &self.lanes[lane as usize].steps;
+        if steps.front()?.0 == turn {
+            return Some(0);
+        }
+        if steps.back()?.0 == turn {
+            return Some(steps.len() - 1);
+        }
+        steps.binary_search_by_key(&turn, |(turn, _)| *turn).ok()
     }
 
-    /// A step of a collection begins to exist. A log has the request that it is for.
-    #[cold]
-    pub(super) fn collected(&mut self, node: u32) {
-        if self.steps.len() <= node as usize {
-            self.steps.resize(node as usize + 1, Step::NOTHING);
+    #[inline]
+    fn step_of(&self, lane: u32, turn: u64) -> Step {
+        self.place(lane, turn).map_or(Step::NOTHING, |at| self.lanes[lane as usize].steps[at].1)
+    }
+
+    #[inline]
+    fn step_mut(&mut self, item: Item) -> Option<&mut Step> {
+        match item {
+            Item::Command { lane, turn } => {
+                let at = self.place(lane, turn)?;
+                Some(&mut self.lanes[lane as usize].steps[at].1)
+            }
+            Item::Node(node) => self.steps.get_mut(node as usize),
         }
-        self.steps[node as usize].request = self.request;
+    }
+
+    /// The request for which a command was submitted.
+    pub(super) fn request_of(&self, lane: u32, turn: u64) -> Option<u64> {
+        let Step { request, .. } = self.step_of(lane, turn);
+        (request != NO_REQUEST).then_some(request)
+    }
+
+    /// A command of a collection begins to exist. A log has the request that it is for.
+    #[cold]
+    pub(super) fn collected(&mut self, lane: u32, turn: u64) {
+        let step = Step { request: self.request, ..Step::NOTHING };
+        self.lanes[lane as usize].steps.push_back((turn, step));
+    }
+
+    /// The first command of a lane ends: it is a collection's.
+    #[cold]
+    pub(super) fn forget(&mut self, lane: u32) {
+        self.lanes[lane as usize].steps.pop_front();
+    }
+
+    /// A step beside flash begins to exist, or a join.
+    pub(super) fn begins_beside(&mut self, node: u32, now: Time) {
+        self.submitted(Item::Node(node), Work::Buffer, now);
     }
 
     /// A step begins to exist.
     #[inline]
-    pub(super) fn submitted(&mut self, node: u32, work: Work, now: Time) {
+    pub(super) fn submitted(&mut self, item: Item, work: Work, now: Time) {
         let body = self.free.pop().unwrap_or_else(|| self.new_body());
-        if self.steps.len() <= node as usize {
-            self.steps.resize(node as usize + 1, Step::NOTHING);
-        }
         let is_update = work == Work::Program && !self.reads.is_empty();
         match work {
-            Work::Read => self.reads.push(node),
+            Work::Read => self.reads.push(item),
             Work::Program => {
-                for node in self.reads.drain(..) {
-                    self.steps[node as usize].is_update = true;
+                for at in 0..self.reads.len() {
+                    if let Some(step) = self.step_mut(self.reads[at]) {
+                        step.is_update = true;
+                    }
                 }
+                self.reads.clear();
             }
             _ => {}
         }
-        self.steps[node as usize] = Step { request: self.request, body, work, is_update };
+        let step = Step { request: self.request, body, work, is_update };
+        match item {
+            Item::Command { lane, turn } => self.lanes[lane as usize].steps.push_back((turn, step)),
+            Item::Node(node) => {
+                if self.steps.len() <= node as usize {
+                    self.steps.resize(node as usize + 1, Step::NOTHING);
+                }
+                self.steps[node as usize] = step;
+            }
+        }
         let body = &mut self.bodies[body as usize];
         (body.began, body.ready, body.queued) = (now, now, Time::ZERO);
         (body.had_to_wait, body.had_others) = (false, false);
@@ -280,8 +333,14 @@ impl Explanations {
 
     /// A step ends: what is told and released now is so by that.
     #[inline]
-    pub(super) fn ends(&mut self, node: u32, is_awaited: bool) {
-        let step = self.steps[node as usize];
+    pub(super) fn ends(&mut self, item: Item, is_awaited: bool) {
+        let step = match item {
+            Item::Command { lane, .. } => {
+                let first = self.lanes[lane as usize].steps.pop_front();
+                first.map_or(Step::NOTHING, |(_, step)| step)
+            }
+            Item::Node(node) => self.steps[node as usize],
+        };
         self.free.push(step.body);
         if is_awaited {
             self.ending = step;
@@ -294,12 +353,21 @@ impl Explanations {
         self.ending = Step { body: LANE | lane, work: Work::For(cause), ..Step::NOTHING };
     }
 
-    /// The last of what `node` waits for has ended with what is ending now. A join is no work of its own.
+    /// What a command waits for has ended with what is ending now. Returns whether the command is no collection's.
+    pub(super) fn released_command(&mut self, lane: u32, turn: u64, now: Time) -> bool {
+        let is_known = self.bodies.len() > self.step_of(lane, turn).body as usize;
+        if is_known {
+            self.released(Item::Command { lane, turn }, false, now);
+        }
+        is_known
+    }
+
+    /// The last of what a step waits for has ended with what is ending now. A join is no work of its own.
     #[cold]
     #[inline(never)]
-    pub(super) fn released(&mut self, node: u32, is_join: bool, now: Time) {
+    pub(super) fn released(&mut self, item: Item, is_join: bool, now: Time) {
         let last = self.ending;
-        let step = &mut self.steps[node as usize];
+        let Some(step) = self.step_mut(item) else { return };
         if is_join {
             (step.work, step.is_update) = (last.work, last.is_update);
         }
@@ -385,8 +453,9 @@ impl Explanations {
     /// A command begins on a lane that was free since `free`. As long as it was in its queue, it held up those behind it.
     #[cold]
     #[inline(never)]
-    pub(super) fn held_up(&mut self, node: u32, submission: Submission, lane: u32, free: Time, now: Time) {
-        let lane = &mut self.lanes[lane as usize];
+    pub(super) fn held_up(&mut self, (at, turn): (u32, u64), submission: Submission, free: Time, now: Time) {
+        let step = self.step_of(at, turn);
+        let lane = &mut self.lanes[at as usize];
         let mut left = now.since(lane.filled.max(free)).0;
         if left == 0 {
             return;
@@ -395,7 +464,6 @@ impl Explanations {
         if submission.is_background() {
             return lane.held_up.add(Part::OF_CAUSES[submission.cause_index() - 1], left);
         }
-        let step = self.steps[node as usize];
         let body = &self.bodies[step.body as usize];
         let waited = body.ready.since(body.began).0;
         if body.had_others && waited > 0 {
@@ -413,12 +481,19 @@ impl Explanations {
 
     /// Nothing but its lane holds a command back from now on, and the lane has other things to do first.
     #[inline]
-    pub(super) fn has_to_wait(&mut self, node: u32, lane: u32, busy: &Busy, under_way: UnderWay, now: Time) {
-        let body = &mut self.bodies[self.steps[node as usize].body as usize];
-        let lane = &self.lanes[lane as usize];
+    pub(super) fn has_to_wait(
+        &mut self,
+        (at, turn): (u32, u64),
+        busy: &Busy,
+        under_way: UnderWay,
+        now: Time,
+    ) {
+        let waiting = self.step_of(at, turn).body;
+        let body = &mut self.bodies[waiting as usize];
+        let lane = &self.lanes[at as usize];
         (body.read, body.updates, body.bus_wait) = (lane.read, lane.updates, lane.bus_wait);
         let working = match under_way {
-            UnderWay::Work(submission, since, node) => Some((submission, since, node)),
+            UnderWay::Work(submission, since, turn) => Some((submission, since, turn)),
             UnderWay::Bus(since) => {
                 body.bus_wait += now.since(since).0;
                 None
@@ -435,14 +510,15 @@ impl Explanations {
         for cause in causes(self.causes & !HOST) {
             body.busy[cause] = busy[cause];
         }
-        if let Some((submission, since, node)) = working {
+        if let Some((submission, since, turn)) = working {
             let work = now.0.wrapping_sub(since.0);
             let total = &mut body.busy[submission.cause_index()];
             *total = total.wrapping_add(work);
             if submission.is_host_read() {
                 body.read = body.read.wrapping_add(work);
             }
-            if !submission.is_background() && self.steps[node as usize].is_update {
+            if !submission.is_background() && self.step_of(at, turn).is_update {
+                let body = &mut self.bodies[waiting as usize];
                 body.updates = body.updates.wrapping_add(work);
             }
         }
@@ -451,10 +527,11 @@ impl Explanations {
     /// A command has the bus that it has waited for.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_bus(&mut self, submission: Submission, node: u32, lane: u32, waited: Time) {
+    pub(super) fn has_bus(&mut self, submission: Submission, (lane, turn): (u32, u64), waited: Time) {
         self.lanes[lane as usize].bus_wait += waited.0;
         if !submission.is_background() {
-            self.bodies[self.steps[node as usize].body as usize].queued = waited;
+            let body = self.step_of(lane, turn).body;
+            self.bodies[body as usize].queued = waited;
         }
     }
 
@@ -467,10 +544,10 @@ impl Explanations {
 
     /// A command ends that is no collection's. Its lane had done `busy` when it began.
     #[inline]
-    pub(super) fn worked(&mut self, node: u32, lane: u32, busy: &Busy, ran: &Ran) {
-        let step = self.steps[node as usize];
+    pub(super) fn worked(&mut self, (at, turn): (u32, u64), busy: &Busy, ran: &Ran) {
+        let step = self.step_of(at, turn);
         let body = &self.bodies[step.body as usize];
-        let (at, lane) = (lane, &mut self.lanes[lane as usize]);
+        let lane = &mut self.lanes[at as usize];
         let parts = &mut self.latest;
         if body.had_others {
             *parts = body.parts;
