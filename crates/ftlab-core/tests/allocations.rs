@@ -157,8 +157,8 @@ fn nothing_is_allocated_per_request_once_warm() {
     }
 }
 
-/// All requests come at once, and wait in the drive with all that collection does for them: a byte a command, and 32 bytes for
-/// one that waits for another die, or for which somebody waits. Tables double.
+/// All requests come at once, and wait in the drive with all that collection does for them. A command takes a byte. It takes
+/// 16 more where the host waits for it, and 32 where it waits for another die. Tables double.
 #[test]
 fn what_waits_takes_few_bytes_a_command() {
     let _alone = ALONE.lock().unwrap();

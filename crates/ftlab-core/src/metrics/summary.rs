@@ -310,7 +310,7 @@ pub struct VerifySummary {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MemorySummary {
     /// Tables of flash and translation layer, when all of the drive is touched. A large drive takes memory for what was
-    /// touched.
+    /// touched. Room for the commands that have waited on the dies is part of it.
     pub table_bytes: u64,
     /// The same for each physical mapping unit; for each logical one with `model = "mapping_cache"`. At most 12 bytes
     /// without caches, and 20 to 60 more with a large mapping cache. Frames of a buffer or a non-volatile cache come on top.

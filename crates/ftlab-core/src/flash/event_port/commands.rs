@@ -95,9 +95,9 @@ impl EventPort {
         let Some(explain) = &mut self.explain else { return };
         if !submission.is_background() {
             let work = Work::of(submission.command(), submission.cause());
-            explain.submitted(Item::Command { lane, turn }, work, self.now);
+            let body = explain.submitted(Item::Command { lane, turn }, work, self.now);
             if !is_held {
-                self.explain_ready(lane, turn);
+                self.explain_ready(lane, turn, body);
             }
         } else if self.ledger.log.is_some() {
             explain.collected(lane, turn);
@@ -156,13 +156,13 @@ impl EventPort {
     #[cold]
     pub(super) fn explain_released(&mut self, lane: u32, turn: u64) {
         let Some(explain) = &mut self.explain else { return };
-        if explain.released_command(lane, turn, self.now) {
-            self.explain_ready(lane, turn);
+        if let Some(body) = explain.released_command(lane, turn, self.now) {
+            self.explain_ready(lane, turn, body);
         }
     }
 
     /// Nothing but its lane holds a command back from now on.
-    fn explain_ready(&mut self, lane: u32, turn: u64) {
+    fn explain_ready(&mut self, lane: u32, turn: u64, body: u32) {
         let Some(explain) = &mut self.explain else { return };
         let Lane { phase, current, started, begun, .. } = self.lanes[lane as usize];
         let under_way = match phase {
@@ -174,6 +174,6 @@ impl EventPort {
                 UnderWay::Work(self.kinds.get(current.kind).submission, started, begun)
             }
         };
-        explain.has_to_wait((lane, turn), &self.ledger.busy_ps[lane as usize], under_way, self.now);
+        explain.has_to_wait((lane, body), &self.ledger.busy_ps[lane as usize], under_way, self.now);
     }
 }

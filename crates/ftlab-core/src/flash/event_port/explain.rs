@@ -221,22 +221,18 @@ impl Explanations {
         self.reads.clear();
     }
 
-    /// Where the step of a command is among those of its lane. Most are asked for as the first or the last.
-    #[inline]
+    /// Where the step of a command is among those of its lane.
     fn place(&self, lane: u32, turn: u64) -> Option<usize> {
-        let steps = &self.lanes[lane as usize].steps;
-        if steps.front()?.0 == turn {
-            return Some(0);
-        }
-        if steps.back()?.0 == turn {
-            return Some(steps.len() - 1);
-        }
-        steps.binary_search_by_key(&turn, |(turn, _)| *turn).ok()
+        self.lanes[lane as usize].steps.binary_search_by_key(&turn, |(turn, _)| *turn).ok()
     }
 
+    /// The step of a command. Most are asked for as the first of their lane.
     #[inline]
     fn step_of(&self, lane: u32, turn: u64) -> Step {
-        self.place(lane, turn).map_or(Step::NOTHING, |at| self.lanes[lane as usize].steps[at].1)
+        match self.lanes[lane as usize].steps.front() {
+            Some((first, step)) if *first == turn => *step,
+            _ => self.place(lane, turn).map_or(Step::NOTHING, |at| self.lanes[lane as usize].steps[at].1),
+        }
     }
 
     #[inline]
@@ -271,12 +267,12 @@ impl Explanations {
 
     /// A step beside flash begins to exist, or a join.
     pub(super) fn begins_beside(&mut self, node: u32, now: Time) {
-        self.submitted(Item::Node(node), Work::Buffer, now);
+        let _ = self.submitted(Item::Node(node), Work::Buffer, now);
     }
 
-    /// A step begins to exist.
+    /// A step begins to exist. Returns its body.
     #[inline]
-    pub(super) fn submitted(&mut self, item: Item, work: Work, now: Time) {
+    pub(super) fn submitted(&mut self, item: Item, work: Work, now: Time) -> u32 {
         let body = self.free.pop().unwrap_or_else(|| self.new_body());
         let is_update = work == Work::Program && !self.reads.is_empty();
         match work {
@@ -301,9 +297,10 @@ impl Explanations {
                 self.steps[node as usize] = step;
             }
         }
-        let body = &mut self.bodies[body as usize];
-        (body.began, body.ready, body.queued) = (now, now, Time::ZERO);
-        (body.had_to_wait, body.had_others) = (false, false);
+        let state = &mut self.bodies[body as usize];
+        (state.began, state.ready, state.queued) = (now, now, Time::ZERO);
+        (state.had_to_wait, state.had_others) = (false, false);
+        body
     }
 
     #[cold]
@@ -353,13 +350,14 @@ impl Explanations {
         self.ending = Step { body: LANE | lane, work: Work::For(cause), ..Step::NOTHING };
     }
 
-    /// What a command waits for has ended with what is ending now. Returns whether the command is no collection's.
-    pub(super) fn released_command(&mut self, lane: u32, turn: u64, now: Time) -> bool {
-        let is_known = self.bodies.len() > self.step_of(lane, turn).body as usize;
-        if is_known {
-            self.released(Item::Command { lane, turn }, false, now);
+    /// What a command waits for has ended with what is ending now. Returns its body, if it is no collection's.
+    pub(super) fn released_command(&mut self, lane: u32, turn: u64, now: Time) -> Option<u32> {
+        let body = self.step_of(lane, turn).body;
+        if body as usize >= self.bodies.len() {
+            return None;
         }
-        is_known
+        self.released(Item::Command { lane, turn }, false, now);
+        Some(body)
     }
 
     /// The last of what a step waits for has ended with what is ending now. A join is no work of its own.
@@ -483,12 +481,11 @@ impl Explanations {
     #[inline]
     pub(super) fn has_to_wait(
         &mut self,
-        (at, turn): (u32, u64),
+        (at, waiting): (u32, u32),
         busy: &Busy,
         under_way: UnderWay,
         now: Time,
     ) {
-        let waiting = self.step_of(at, turn).body;
         let body = &mut self.bodies[waiting as usize];
         let lane = &self.lanes[at as usize];
         (body.read, body.updates, body.bus_wait) = (lane.read, lane.updates, lane.bus_wait);
