@@ -19,7 +19,7 @@ from click.shell_completion import _resolve_context, _resolve_incomplete
 import ftlab
 from conftest import FTLAB, ROOT, SMALL, inside, run_small
 from ftlab import _native
-from ftlab.cli import cli
+from ftlab.cli import cli, short
 
 WORK = ("--workload", "uniform", "--requests", "5000")
 
@@ -548,3 +548,42 @@ def test_the_shell_completes_presets_and_keys() -> None:
     refused = inside("completion", "csh")
     assert (refused.status, refused.out) == (2, "")
     assert "'bash', 'zsh', 'fish'" in refused.err
+
+
+def _drives() -> list[tuple[str, ...]]:
+    """Keys of a small drive for each translation layer, buffer, non-volatile cache and mapping cache that there is."""
+    sizes = {
+        "ftl.kind": (),
+        "buffer.kind": ("buffer.bytes=256KiB",),
+        "nvm.kind": ("nvm.bytes=256KiB",),
+        "map_cache.kind": ("map_cache.bytes=64KiB",),
+    }
+    rows = [row for row in _native.schemes() if row["key"] in sizes]
+    assert {row["key"] for row in rows} == set(sizes)
+    plain = ("none", "ideal")
+    return [(f"{row['key']}={row['name']}", *(() if row["name"] in plain else sizes[row["key"]])) for row in rows]
+
+
+@pytest.mark.parametrize("keys", _drives(), ids=lambda keys: keys[0])
+def test_each_line_of_the_table_is_explained(keys: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    small = ("geometry.blocks_per_plane=64", "geometry.pages_per_block=16", "precondition.kind=none")
+    result = ftlab.run(ftlab.Device.load("ideal-page").set(*small, *keys), "uniform", requests=200)
+    short.show(result, explain=True)
+    lines = capsys.readouterr().out.splitlines()
+    headings = {heading for heading, _ in short.facts(result)}
+    for heading in headings:
+        assert any(line.startswith(heading) for line in lines)
+    assert ("merges" in headings) == ("merges" in result.summary)
+    assert ("write buffer" in headings) == ("buffer" in result.summary)
+    assert ("non-volatile cache" in headings) == ("nvm" in result.summary)
+
+
+def test_what_padding_does_not_find_is_no_read_of_the_host() -> None:
+    keys = ("buffer.kind=bplru", "buffer.bytes=64KiB", "precondition.kind=none", "geometry.pages_per_block=8")
+    device = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=64", "buffer.padding=always", *keys)
+    requests = {"op": ["write", "flush"], "lba": [0, 0], "sectors": [8, 0]}
+    summary = ftlab.run(device, requests, verify=True).summary
+    assert summary["buffer"]["padding_writes"] == 7
+    assert summary["host"]["unmapped_read_pages"] == 0
+    requests = {"op": ["write", "read"], "lba": [0, 8], "sectors": [8, 8]}
+    assert ftlab.run(device, requests, verify=True).summary["host"]["unmapped_read_pages"] == 1

@@ -22,6 +22,7 @@ pub(super) fn peers(scale: &Scale) {
     whole_runs(scale);
     side_by_side(scale);
     written_fills(scale);
+    overloaded(scale);
 }
 
 /// Seconds from building a drive to the end of its run, and what came of it.
@@ -167,4 +168,29 @@ fn written_fills(scale: &Scale) {
         large * 1e9 / units,
         hash(&outcome)
     );
+}
+
+/// Random writes of a page that come far faster than a drive takes them: nearly all of them wait, and what collection does for
+/// them. MQSim's drive collects die by die; the other moves units between dies, so that erases wait for old programs elsewhere.
+fn overloaded(scale: &Scale) {
+    for (name, part, changes) in [
+        ("mqsim", 40, settings(&[("host.arrival", &"open")])),
+        ("tlc-small", 10, settings(&[("host.arrival", &"open"), ("geometry.blocks_per_plane", &100)])),
+    ] {
+        let go = |gap_us: f64| {
+            let keys = settings(&[("requests", &(scale.requests / part)), ("mean_interarrival_us", &gap_us)]);
+            run(name, &changes, "uniform", &keys, Clock::Chosen)
+        };
+        // The same writes, far apart: what the drive takes when nothing waits.
+        let (_, idle) = go(1e6);
+        let (seconds, outcome) = best(scale, || go(0.5));
+        let commands = commands(&outcome) as f64;
+        let waiting = outcome.summary.memory.table_bytes.saturating_sub(idle.summary.memory.table_bytes);
+        println!(
+            "(l) writes of a page that overload {name}: {:.1} bytes a command, {:.3} us a command, hash {:016x}",
+            waiting as f64 / commands,
+            seconds * 1e6 / commands,
+            hash(&outcome)
+        );
+    }
 }

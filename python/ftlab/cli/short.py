@@ -27,6 +27,17 @@ _EXPLANATIONS = {
         "gathers old copies and must move what is still valid (gc) before it can erase a block. A host share above 1 "
         "comes from requests smaller than a flash page: without a write buffer each programs a page of its own."
     ),
+    "merges": (
+        "Log blocks that were brought together with data blocks. A switch only changes the table, a partial merge "
+        "copies what the log block lacks, and a full merge copies a whole logical block."
+    ),
+    "write buffer": (
+        "Pages that were in the buffer when they were asked for, and what left it for flash. A write waits when no "
+        "frame is free: evictions and the queues of the dies are what it waits for."
+    ),
+    "non-volatile cache": (
+        "Pages that were in the cache when the buffer or the host asked for them, and what left it for flash."
+    ),
     "GC victims": "Blocks that garbage collection emptied, and the valid pages that had to be copied out of each.",
     "mapping cache": (
         "The table of where data lies is in flash, and memory holds a part of it: what is missing is read first, and "
@@ -90,6 +101,25 @@ def _collections(summary: dict[str, Any]) -> tuple[str, str]:
     return "GC victims", f"{count_text(gc['collections'])} blocks, {copied:.1f} valid pages copied from each"
 
 
+def _memories(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What memory beside flash has done: the write buffer and the non-volatile cache."""
+    lines = []
+    if buffer := summary.get("buffer"):
+        evicted = f"{count_text(buffer['events'])} evictions, {count_text(buffer['pages_evicted'])} pages to flash"
+        text = f"{_hits(buffer)}; {evicted}"
+        if (wait := buffer.get("mean_wait_ns")) is not None:
+            text += f"; wait for a frame {time_text(wait)}"
+        lines.append(("write buffer", text))
+    if nvm := summary.get("nvm"):
+        written = nvm["evictions_host_dirty"] + nvm["evictions_collector_dirty"]
+        lines.append(("non-volatile cache", f"{_hits(nvm)}; {count_text(written)} pages to flash"))
+    return lines
+
+
+def _hits(memory: dict[str, Any]) -> str:
+    return f"{100 * memory['hit_ratio']:.2f} % of pages hit"
+
+
 def facts(result: Result) -> list[tuple[str, str]]:
     """The lines of the report: heading and text."""
     summary = result.summary
@@ -104,6 +134,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
     # The model of a mapping cache alone has no flash.
     if result.device.to_dict().get("model") != "mapping_cache":
         lines += _flash(summary)
+    lines += _memories(summary)
     cache = summary.get("map_cache")
     if cache:
         hits = f"{100 * cache['hit_ratio']:.2f} % of {count_text(cache['lookups'])} lookups hit"

@@ -43,6 +43,7 @@ mod explain;
 mod kinds;
 mod lane;
 mod ticket;
+mod waiters;
 
 use ends::{Node, Stands};
 use explain::Explanations;
@@ -237,7 +238,7 @@ impl EventPort {
     fn is_followed_at_once(&self, lane: u32) -> bool {
         let state = &self.lanes[lane as usize];
         let kind = self.kinds.get(state.current.kind);
-        if !kind.needs_no_bus || state.is_awaited(state.begun) || !state.may_begin() {
+        if !kind.needs_no_bus || state.waiters.are_of(state.begun) || !state.may_begin() {
             return false;
         }
         let next = self.kinds.get(state.next_kind());

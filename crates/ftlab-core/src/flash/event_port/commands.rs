@@ -138,7 +138,7 @@ impl EventPort {
     pub(super) fn explain_end(&mut self, lane: u32, turn: u64) {
         let Some(explain) = &mut self.explain else { return };
         let state = &self.lanes[lane as usize];
-        let is_awaited = state.is_awaited(turn);
+        let is_awaited = state.waiters.are_of(turn);
         // What is in a row is all for one cause.
         let submission = self.kinds.get(state.current.kind).submission;
         if !submission.is_background() {

@@ -80,7 +80,7 @@ impl EventPort {
     #[inline]
     pub(super) fn add_waiter(&mut self, to: Ticket, waiter: Waiter) {
         match to.item() {
-            Item::Command { lane, turn } => self.lanes[lane as usize].wait(turn, waiter),
+            Item::Command { lane, turn } => self.lanes[lane as usize].waiters.add(turn, waiter),
             Item::Node(node) => {
                 let other = std::mem::replace(&mut self.nodes[node as usize].waiter, waiter);
                 if other != Waiter::NOBODY {
@@ -90,11 +90,11 @@ impl EventPort {
         }
     }
 
-    /// The same, unless it was the last who came to wait for that. Returns whether it was not.
+    /// The same, unless it is seen to wait for that already. Returns whether it is not.
     #[inline]
     pub(super) fn add_waiter_once(&mut self, to: Ticket, waiter: Waiter) -> bool {
         match to.item() {
-            Item::Command { lane, turn } => self.lanes[lane as usize].wait_once(turn, waiter),
+            Item::Command { lane, turn } => self.lanes[lane as usize].waiters.add_once(turn, waiter),
             Item::Node(node) => {
                 let is_new = self.nodes[node as usize].waiter != waiter;
                 if is_new {
@@ -127,11 +127,11 @@ impl EventPort {
         }
         let state = &mut self.lanes[lane as usize];
         state.ended = turn;
-        if !state.is_awaited(turn) {
+        if !state.waiters.are_of(turn) {
             return;
         }
-        let waiter = state.take_waiter();
-        if state.is_awaited(turn) {
+        let waiter = state.waiters.take();
+        if state.waiters.are_of(turn) {
             return self.tell_several(lane, turn, waiter);
         }
         match waiter.who() {
@@ -149,8 +149,8 @@ impl EventPort {
         let mut telling = std::mem::take(&mut self.telling);
         telling.push(first);
         let state = &mut self.lanes[lane as usize];
-        while state.is_awaited(turn) {
-            telling.push(state.take_waiter());
+        while state.waiters.are_of(turn) {
+            telling.push(state.waiters.take());
         }
         while let Some(waiter) = telling.pop() {
             self.tell(waiter);

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::ticket::Waiter;
+use super::waiters::Waiters;
 use crate::flash::line::Line;
 use crate::time::Time;
 
@@ -51,9 +51,8 @@ pub(super) struct Lane {
     pub(super) submitted: u64,
     pub(super) begun: u64,
     pub(super) ended: u64,
-    /// The first turn that somebody waits for, and who was the first to come.
-    awaited: u64,
-    waiter: Waiter,
+    /// Who waits for them.
+    pub(super) waiters: Waiters,
     /// The first turn that depends on others.
     held: u64,
     /// The commands under way, or the last of them where several are in a row.
@@ -74,8 +73,6 @@ pub(super) struct Lane {
     pub(super) transfer: (Time, Time),
     /// The commands that have not ended.
     queue: VecDeque<u8>,
-    /// Who else waits, by turn; of one turn in the order in which they came.
-    waiters: VecDeque<(u64, Waiter)>,
     /// By turn.
     holds: VecDeque<Held>,
 }
@@ -87,8 +84,7 @@ impl Lane {
             submitted: 0,
             begun: 0,
             ended: 0,
-            awaited: NEVER,
-            waiter: Waiter::NOBODY,
+            waiters: Waiters::new(room.min(256)),
             held: NEVER,
             current: Commands { kind: 0, count: 0 },
             begun_bytes: 0,
@@ -101,7 +97,6 @@ impl Lane {
             number: 0,
             transfer: (Time::ZERO, Time::ZERO),
             queue: VecDeque::with_capacity(room),
-            waiters: VecDeque::with_capacity(room.min(256)),
             holds: VecDeque::with_capacity(room.min(256)),
         }
     }
@@ -110,7 +105,7 @@ impl Lane {
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>()
             + self.queue.capacity()
-            + self.waiters.capacity() * size_of::<(u64, Waiter)>()
+            + self.waiters.bytes()
             + self.holds.capacity() * size_of::<Held>()
     }
 
@@ -221,77 +216,6 @@ impl Lane {
     pub(super) fn under_way(&self) -> usize {
         (self.begun - self.ended) as usize
     }
-
-    /// Whether somebody waits for the command of a turn; nobody waits for one before it.
-    #[inline]
-    pub(super) fn is_awaited(&self, turn: u64) -> bool {
-        self.awaited == turn
-    }
-
-    /// Somebody waits for a command that has not ended.
-    #[inline]
-    pub(super) fn wait(&mut self, turn: u64, waiter: Waiter) {
-        if self.awaited == NEVER {
-            (self.awaited, self.waiter) = (turn, waiter);
-        } else {
-            self.wait_beside(turn, waiter);
-        }
-    }
-
-    /// The same, unless it was the last who came to wait for that command. Returns whether it was not.
-    #[inline]
-    pub(super) fn wait_once(&mut self, turn: u64, waiter: Waiter) -> bool {
-        if self.awaited == NEVER {
-            (self.awaited, self.waiter) = (turn, waiter);
-            return true;
-        }
-        let is_new = self.last_waiter(turn) != waiter;
-        if is_new {
-            self.wait_beside(turn, waiter);
-        }
-        is_new
-    }
-
-    /// Who came last to wait for a command.
-    fn last_waiter(&self, turn: u64) -> Waiter {
-        match self.after_waiters_of(turn).checked_sub(1).map(|at| self.waiters[at]) {
-            Some((other, waiter)) if other == turn => waiter,
-            _ if self.awaited == turn => self.waiter,
-            _ => Waiter::NOBODY,
-        }
-    }
-
-    /// Where in `waiters` those end who wait for this turn or an earlier one. Most who come are the last.
-    #[inline]
-    fn after_waiters_of(&self, turn: u64) -> usize {
-        match self.waiters.back() {
-            Some((last, _)) if *last > turn => self.waiters.partition_point(|(other, _)| *other <= turn),
-            _ => self.waiters.len(),
-        }
-    }
-
-    /// Somebody waits beside those who do.
-    fn wait_beside(&mut self, turn: u64, waiter: Waiter) {
-        if turn < self.awaited {
-            self.waiters.push_front((self.awaited, self.waiter));
-            (self.awaited, self.waiter) = (turn, waiter);
-            return;
-        }
-        let at = self.after_waiters_of(turn);
-        if at == self.waiters.len() {
-            self.waiters.push_back((turn, waiter));
-        } else {
-            self.waiters.insert(at, (turn, waiter));
-        }
-    }
-
-    /// Take out the first who waits for the command of the turn that is awaited.
-    #[inline]
-    pub(super) fn take_waiter(&mut self) -> Waiter {
-        let first = self.waiter;
-        (self.awaited, self.waiter) = self.waiters.pop_front().unwrap_or((NEVER, Waiter::NOBODY));
-        first
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -333,6 +257,7 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ticket::Waiter;
     use super::*;
 
     /// A command as a list has it.
@@ -370,14 +295,15 @@ mod tests {
                     3 | 4 if waiting > 0 => {
                         let (turn, waiter) = (some(&mut rng), Waiter::watcher(rng.below(3) as u32));
                         let others = &mut list[turn as usize - 1].waiters;
-                        if rng.below(2) == 0 {
-                            lane.wait(turn, waiter);
-                            others.push(waiter);
-                        } else {
-                            let is_new = others.last() != Some(&waiter);
-                            assert_eq!(lane.wait_once(turn, waiter), is_new, "seed {seed}, step {step}");
-                            others.extend(is_new.then_some(waiter));
+                        let is_once = rng.below(2) == 0;
+                        if is_once && !lane.waiters.add_once(turn, waiter) {
+                            assert!(others.contains(&waiter), "seed {seed}, step {step}");
+                            continue;
                         }
+                        if !is_once {
+                            lane.waiters.add(turn, waiter);
+                        }
+                        others.push(waiter);
                     }
                     5 if waiting > 0 => {
                         let first = (begun as u64 + 1).min(list.len() as u64);
@@ -409,8 +335,8 @@ mod tests {
                         lane.complete();
                         for turn in ended + 1..=begun {
                             let mut told = Vec::new();
-                            while lane.is_awaited(turn as u64) {
-                                told.push(lane.take_waiter());
+                            while lane.waiters.are_of(turn as u64) {
+                                told.push(lane.waiters.take());
                             }
                             assert_eq!(told, list[turn - 1].waiters, "seed {seed}, step {step}");
                             lane.ended = turn as u64;

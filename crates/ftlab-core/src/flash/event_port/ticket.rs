@@ -59,7 +59,7 @@ impl Ticket {
 }
 
 /// A command, a node, or a watcher of the host: one word, which is read soon after it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiter(u64);
 
 impl Waiter {

@@ -119,10 +119,15 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
         let most = u64::from(left) * clusters * u64::from(layout.width);
         let needed = u64::from(SPARE_UNITS + each);
         let enough = blocks.saturating_sub(needed) * clusters * per_block;
-        let expected = format!(
-            "over-provisioning leaves room for {most}; so many would need {} of at most {enough} logical pages",
-            f.size_key(),
-        );
+        let expected = match enough {
+            0 => format!(
+                "over-provisioning leaves room for {most}, and so many have no room on this drive at all"
+            ),
+            _ => format!(
+                "over-provisioning leaves room for {most}; so many would need {} of at most {enough} logical pages",
+                f.size_key(),
+            ),
+        };
         let asked = u64::from(each) * clusters * u64::from(layout.width);
         return refuse("ftl.log_blocks", format!("{asked} log blocks"), expected);
     }

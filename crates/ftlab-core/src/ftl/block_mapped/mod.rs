@@ -88,7 +88,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
             let page = self.units.geometry.page_of(ppn);
             flash.read(page, access.sectors, access.cause, after)?
         } else {
-            self.unmapped_reads += 1;
+            self.unmapped_reads += u64::from(access.cause == Cause::Host);
             after
         };
         flash.load(place, access, 0, found);

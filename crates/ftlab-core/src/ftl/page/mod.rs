@@ -387,7 +387,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let done = if let Some(ppn) = found {
             flash.read(self.geometry.page_of(ppn), access.sectors, access.cause, after)?
         } else {
-            self.counters.unmapped_reads += 1;
+            self.counters.unmapped_reads += u64::from(access.cause == Cause::Host);
             after
         };
         flash.load(found, access, 0, versions);
@@ -584,7 +584,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
                     let sectors = access.sectors_of(index, self.geometry.sectors_per_unit);
                     reads.add(self.geometry.page_of(ppn), sectors);
                 }
-                None => self.counters.unmapped_reads += 1,
+                None => self.counters.unmapped_reads += u64::from(access.cause == Cause::Host),
             }
             flash.load(place, access, index, found);
         }
