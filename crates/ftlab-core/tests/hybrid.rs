@@ -269,6 +269,12 @@ fn what_does_not_go_with_them_is_refused() {
             "ftl.cluster_memories",
             "divide the 4",
         ),
+        (
+            json!({ "ftl": { "kind": "subgroup", "cluster_memories": 0 } }),
+            "ftl.cluster_memories",
+            "at least 1",
+        ),
+        (json!({ "ftl": { "log_blocks": 5000 } }), "ftl.log_blocks", "no room on this drive at all"),
         (json!({ "ftl": { "kind": "fast", "log_blocks": 1 } }), "ftl.log_blocks", "at least 2"),
         (json!({ "ftl": { "kind": "last", "sequential_share": 1.5 } }), "ftl.sequential_share", "below 1"),
         (json!({ "ftl": { "kind": "last", "sequential_bytes": 0 } }), "ftl.sequential_bytes", "at least"),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::error::FlashResult;
+use crate::error::{ConfigError, FlashResult};
 use crate::ftl::hybrid::logs::LogBlocks;
 use crate::ftl::hybrid::merge::{DataBlocks, MergeCounts};
 use crate::ftl::hybrid::scheme::{
@@ -18,6 +18,15 @@ use crate::scheme::{Contrast, Scheme};
 
 /// What layers with log blocks of one logical block differ in.
 pub trait Exclusive: Scheme + Clone + Send + 'static {
+    /// As [`BlockMapped::check_keys`].
+    ///
+    /// # Errors
+    /// The first value beyond its limits.
+    fn check_keys(keys: &Self::Keys) -> Result<(), ConfigError> {
+        let _ = keys;
+        Ok(())
+    }
+
     /// How it cuts up a drive of so many memories.
     fn layout(keys: &Self::Keys, memories: u32) -> Layout;
 
@@ -175,6 +184,10 @@ impl<R: Exclusive> WithExclusiveLogs<R> {
 }
 
 impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
+    fn check_keys(keys: &R::Keys) -> Result<(), ConfigError> {
+        R::check_keys(keys)
+    }
+
     fn layout(keys: &R::Keys, memories: u32) -> Layout {
         R::layout(keys, memories)
     }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ConfigError, refuse};
 use crate::ftl::hybrid::exclusive::{Exclusive, PartialRow, WithExclusiveLogs, clustered};
 use crate::ftl::hybrid::scheme::Layout;
 use crate::scheme::{Contrast, Scheme};
@@ -68,6 +69,13 @@ impl Scheme for SomeMemories {
 }
 
 impl Exclusive for SomeMemories {
+    fn check_keys(keys: &SubgroupKeys) -> Result<(), ConfigError> {
+        match keys.cluster_memories {
+            0 => refuse("cluster_memories", 0, "must be at least 1, and divide the memories (planes) of the drive"),
+            _ => Ok(()),
+        }
+    }
+
     fn layout(keys: &SubgroupKeys, _: u32) -> Layout {
         clustered(keys.cluster_memories, keys.log_blocks, keys.partial_row)
     }
