@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::ticket::NEVER;
 use super::waiters::Waiters;
 use crate::flash::line::Line;
 use crate::time::Time;
@@ -23,9 +24,6 @@ pub(super) enum Phase {
 
 /// In a queue: the number of the kind and how many are in a row follow, of 4 bytes each.
 const LONG: u8 = u8::MAX;
-
-/// Of a turn: no command has it.
-const NEVER: u64 = u64::MAX;
 
 /// Commands in a queue: of one kind, on consecutive pages. More than 1 only where they need no bus.
 #[derive(Debug, Clone, Copy)]

@@ -17,6 +17,9 @@ pub(super) enum Item {
     Node(u32),
 }
 
+/// Of a turn: no command has it.
+pub(super) const NEVER: u64 = u64::MAX;
+
 const IS_NODE: u64 = 1 << 63;
 const IS_WATCHER: u64 = 1 << 62;
 const TURN_BITS: u32 = 43;

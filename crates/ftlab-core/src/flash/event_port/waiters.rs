@@ -3,10 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::ticket::Waiter;
-
-/// Of a turn: no command has it.
-const NEVER: u64 = u64::MAX;
+use super::ticket::{NEVER, Waiter};
 
 /// Those who wait, by the turn of the command that they wait for. Of one turn they are told in the order in which they came, or
 /// backwards.

@@ -71,7 +71,7 @@ impl Scheme for SomeMemories {
 impl Exclusive for SomeMemories {
     fn check_keys(keys: &SubgroupKeys) -> Result<(), ConfigError> {
         match keys.cluster_memories {
-            0 => refuse("cluster_memories", 0, "must be at least 1, and divide the memories (planes) of the drive"),
+            0 => refuse("cluster_memories", 0, "must be at least 1"),
             _ => Ok(()),
         }
     }
