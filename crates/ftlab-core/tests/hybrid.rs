@@ -145,6 +145,34 @@ fn rows_that_are_written_whole_are_not_filled_up() {
 }
 
 #[test]
+fn a_row_of_one_request_is_never_divided() {
+    // Two memories, blocks of four pages. Page 4 has room in the data block, and page 5 has none: page 7 is above it.
+    let spans =
+        [(7, 3), (4, 2), (15, 1)].map(|(page, pages)| Request { sectors: 8 * pages, ..writes([page])[0] });
+    for kind in ["mcsplit", "subgroup"] {
+        let mut layer = json!({ "kind": kind, "log_blocks": 32 });
+        if kind == "subgroup" {
+            layer["cluster_memories"] = json!(2);
+        }
+        let config = merged(drive(&layer, 8, 4, 2), json!({ "precondition": { "kind": "none" } }));
+        let (summary, merges) = run(config, &spans, true);
+        assert_eq!((summary.flash.programs.total, merges.pages_padded), (6, 0), "{kind}");
+    }
+}
+
+#[test]
+fn log_blocks_are_as_many_as_divide_evenly() {
+    let cases = [("block", None, 0), ("bast", Some(13), 13), ("fast", Some(13), 12), ("fast", Some(3), 8)];
+    let clustered = [("mcsplit", Some(13), 12), ("mcsplit", Some(3), 4), ("last", Some(13), 12)];
+    for (kind, asked, expected) in cases.into_iter().chain(clustered) {
+        let layer =
+            asked.map_or_else(|| json!({ "kind": kind }), |logs| json!({ "kind": kind, "log_blocks": logs }));
+        let (_, merges) = run(drive(&layer, 64, 16, 4), &writes([0]), false);
+        assert_eq!(merges.log_blocks, expected, "{kind} asked for {asked:?}");
+    }
+}
+
+#[test]
 fn bast_with_a_log_for_every_block_doubles_random_writes() {
     // A block is copied each time its log is full.
     let requests = random(24 * 64, 150_000);
@@ -154,10 +182,10 @@ fn bast_with_a_log_for_every_block_doubles_random_writes() {
     assert!((done - 2.0).abs() < 0.02, "{done}");
 }
 
-/// What a run does to flash, and its merges.
+/// What a run does to flash, and its merges, whatever log blocks there are.
 fn deeds(layer: &Value, memories: u32, requests: &[Request]) -> (String, MergeCounts) {
     let (summary, merges) = run(drive(layer, 64, 16, memories), requests, true);
-    (format!("{:?}", summary.flash), merges)
+    (format!("{:?}", summary.flash), MergeCounts { log_blocks: 0, ..merges })
 }
 
 #[test]
@@ -178,7 +206,7 @@ fn layers_fill_a_drive_alike() {
     let of = |kind: &str| {
         let empty = json!({ "precondition": { "kind": "none" } });
         let (summary, merges) = run(merged(drive(&json!({ "kind": kind }), 64, 16, 4), empty), &fill, true);
-        (format!("{:?}", summary.flash), merges)
+        (format!("{:?}", summary.flash), MergeCounts { log_blocks: 0, ..merges })
     };
     let block = of("block");
     for kind in ["bast", "fast", "last"] {

@@ -75,6 +75,7 @@ _BETTER: tuple[tuple[str, Better | None], ...] = (
     # A switch costs one erase, and a dead log block no copies.
     ("merges.switch", None),
     ("merges.dead", None),
+    ("merges.log_blocks", None),
     ("merges.*", "smaller"),
     ("wear.*", "smaller"),
     ("lsb_backup.pages", "smaller"),

@@ -93,7 +93,8 @@ def _collections(summary: dict[str, Any]) -> tuple[str, str]:
     if "merges" in summary:
         merges = summary["merges"]
         kinds = ", ".join(f"{count_text(merges[kind])} {kind}" for kind in ("switch", "partial", "full"))
-        return "merges", f"{kinds}; {count_text(merges['pages_copied'])} pages copied"
+        logs = f"{count_text(merges['log_blocks'])} log blocks; " if merges["log_blocks"] else ""
+        return "merges", f"{logs}{kinds}; {count_text(merges['pages_copied'])} pages copied"
     gc = summary["gc"]
     if not gc["collections"]:
         return "GC victims", "none"

@@ -11,7 +11,8 @@ use crate::scheme::{Contrast, Scheme};
 
 /// A write makes its block the most recent. A read is served and moves nothing, and what a read missed is not kept: this is
 /// a buffer of writes. The least recent block leaves with all its pages. *Padding* fills it up with pages that are read
-/// from flash and writes it whole, for which a log block of FAST or BAST needs a switch merge only.
+/// from flash and writes it whole, for which a log block of FAST or BAST needs a switch merge only. Pages without data are
+/// written as well, or the block would have gaps: they hold zeros, and are live from then on.
 ///
 /// *Compensation*: a block that was written in sequence will hardly be written again soon, and becomes the least recent.
 /// Ours to say: its pages were written one after the other from the first to the last, with no other write to this block

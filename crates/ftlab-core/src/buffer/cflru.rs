@@ -40,7 +40,7 @@ const IN_REGION: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CflruKeys {
-    /// Share of the frames that the clean-first region has, from 0 (which is LRU) to 1.
+    /// Share of the frames that the clean-first region has, rounded to whole frames, from 0 (which is LRU) to 1.
     ///
     /// Default: half of the frames, as in the public code of CFLRU.
     pub clean_first: f64,

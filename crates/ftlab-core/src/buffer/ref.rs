@@ -66,7 +66,7 @@ const RECENT_BLOCKS: u32 = 16;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RefKeys {
-    /// Share of the frames that the victim window has, above 0 and up to 1.
+    /// Share of the frames that the victim window has, rounded to whole frames, above 0 and up to 1.
     ///
     /// Default: ours, as no size is published: three quarters of the frames stay with recency.
     pub window: f64,

@@ -34,7 +34,8 @@ pub struct BufferCounts {
     pub pages_evicted: u64,
     /// Pages that left without having been written: they were clean.
     pub clean_evicted: u64,
-    /// Pages (mapping units) read to fill up victim blocks.
+    /// Pages (mapping units) of victim blocks that no frame had as a whole. They are read to fill up the block, those without
+    /// data from nowhere.
     pub padding_reads: u64,
     /// Pages (mapping units) written to fill up victim blocks.
     pub padding_writes: u64,

@@ -23,7 +23,7 @@ pub fn shape(config: &DeviceConfig) -> Shape {
         logical_pages: config.logical_pages() as u32,
         page_bytes: config.geometry.page_bytes as u32,
     };
-    if layout.log_units == 0 {
+    if layout.log_units == 0 && layout.least_logs > 0 {
         let left = logs_left(&shape);
         layout.log_units = if layout.has_logs_in_each { left } else { left * clusters };
         shape.layout = layout;

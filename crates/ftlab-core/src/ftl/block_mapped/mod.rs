@@ -11,7 +11,7 @@ use crate::flash::nand::NandArray;
 use crate::flash::port::{FlashPort, Ticket};
 use crate::ftl::blocks::free_blocks::FreeBlocks;
 use crate::ftl::hybrid::BlockLayer;
-use crate::ftl::hybrid::scheme::Shape;
+use crate::ftl::hybrid::merge::MergeCounts;
 use crate::ftl::journal::Journal;
 use crate::geometry::{BlockId, Geometry, Lpn, Ppn};
 use crate::layer::{Ftl, Layer, Newer};
@@ -147,8 +147,7 @@ impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
     }
 
     fn log_blocks(&self) -> u32 {
-        let Shape { layout, clusters, .. } = self.units.shape;
-        if layout.has_logs_in_each { layout.log_units * clusters } else { layout.log_units }
+        self.units.shape.log_units()
     }
 
     #[inline]
@@ -163,7 +162,9 @@ impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
     fn report(&self, report: &mut Report) {
         report.unmapped_reads += self.unmapped_reads;
         report.read_modify_writes += self.units.read_modify_writes;
-        report.add(&self.layer.counts());
+        let shape = &self.units.shape;
+        let log_blocks = u64::from(shape.log_units()) * u64::from(shape.layout.width);
+        report.add(&MergeCounts { log_blocks, ..self.layer.counts() });
         if let Some(journal) = &self.journal {
             report.add(&journal.counts());
         }

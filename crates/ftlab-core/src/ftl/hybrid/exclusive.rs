@@ -106,6 +106,13 @@ impl<R: Exclusive> WithExclusiveLogs<R> {
         self.width > 1 && self.rows == PartialRow::Pad
     }
 
+    /// Whether a page can stand at its offset in the data block, and so can those of its row that may follow it in the same
+    /// group. Otherwise the row would be divided, and its first pages written once more to fill it up.
+    fn stays_in_place<S: View>(&self, store: &S, (block, offset): (u32, u32), rest: u32) -> bool {
+        let columns = if self.has_rows() { self.width - offset % self.width } else { 1 };
+        self.data.is_free(store, block, offset..offset + columns.min(rest + 1))
+    }
+
     /// Let `cluster` have a unit besides the one for merges.
     fn make_room<S: Store>(&mut self, store: &mut S, cluster: u32) -> FlashResult<S::Ticket> {
         let mut done = store.ready();
@@ -229,9 +236,11 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
                 self.data.data_unit(store, block)?;
                 done = store.join(done, room);
             }
-            let start = store.join(after, done);
-            if let Some(written) = self.data.write_in_place(store, access, start)? {
-                return Ok(written);
+            if self.stays_in_place(store, (block, offset), access.rest) {
+                let start = store.join(after, done);
+                if let Some(written) = self.data.write_in_place(store, access, start)? {
+                    return Ok(written);
+                }
             }
         }
         if !self.row.is_open {

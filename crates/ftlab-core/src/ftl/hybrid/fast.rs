@@ -23,8 +23,8 @@ const LEAST_LOGS: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FastKeys {
-    /// Log blocks of the drive, at least two for each memory: one is for sequences. 0 (the default): as many as
-    /// over-provisioning leaves.
+    /// Log blocks of the drive, rounded down to as many for each memory, and at least two: one is for sequences. 0 (the
+    /// default): as many as over-provisioning leaves.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,

@@ -25,7 +25,8 @@ const LEAST_LOGS: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LastKeys {
-    /// Log blocks of the drive, at least three for each memory. 0 (the default): as many as over-provisioning leaves.
+    /// Log blocks of the drive, rounded down to as many for each memory, and at least three. 0 (the default): as many as
+    /// over-provisioning leaves.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,

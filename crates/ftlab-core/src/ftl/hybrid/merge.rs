@@ -30,10 +30,12 @@ pub struct MergeCounts {
     pub pages_copied: u64,
     /// Pages that were rewritten to fill up a row of a clustered block.
     pub pages_padded: u64,
-    /// Log blocks that were given up, whatever it took.
+    /// Log blocks that were given up, whatever it took; of `fast`, those for random writes.
     pub victims: u64,
-    /// Logical blocks that had live pages in a log block that was given up, on average.
+    /// Logical blocks that had live pages in such a log block, on average.
     pub associativity_mean: f64,
+    /// Log blocks that there may be, in blocks of one memory: what `ftl.log_blocks` comes to.
+    pub log_blocks: u64,
 }
 
 impl Counts for MergeCounts {
@@ -83,6 +85,11 @@ impl DataBlocks {
     #[inline]
     pub(super) fn split(&self, lpn: Lpn) -> (u32, u32) {
         (lpn.0 / self.shape.pages, lpn.0 % self.shape.pages)
+    }
+
+    /// Whether each of these pages of a logical block can be programmed at its offset in the data block.
+    pub(super) fn is_free<S: View>(&self, store: &S, block: u32, mut offsets: std::ops::Range<u32>) -> bool {
+        self.of(block).is_some_and(|unit| offsets.all(|page| store.is_free(Place { unit, page })))
     }
 
     fn lpn(&self, block: u32, offset: u32) -> Lpn {

@@ -67,7 +67,7 @@ pub struct Shape {
     pub clusters: u32,
     /// Pages of a clustered block, which are also those of a logical block.
     pub pages: u32,
-    /// clustered blocks of a cluster.
+    /// Clustered blocks of a cluster.
     pub units_per_cluster: u32,
     /// Pages that the host sees.
     pub logical_pages: u32,
@@ -81,7 +81,13 @@ impl Shape {
         self.logical_pages.div_ceil(self.pages)
     }
 
-    /// clustered blocks of the drive.
+    /// Log units of the drive.
+    pub const fn log_units(&self) -> u32 {
+        let Layout { log_units, has_logs_in_each, .. } = self.layout;
+        if has_logs_in_each { log_units * self.clusters } else { log_units }
+    }
+
+    /// Clustered blocks of the drive.
     pub const fn units(&self) -> u32 {
         self.clusters * self.units_per_cluster
     }

@@ -16,7 +16,8 @@ pub struct SubgroupKeys {
     ///
     /// Default: BAST itself, which is what larger clusters are compared with.
     pub cluster_memories: u32,
-    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves.
+    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves. They are
+    /// rounded down to whole clustered blocks, of which there is at least one.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
