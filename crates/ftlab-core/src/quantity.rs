@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
 /// Parse a size such as `"64KiB"`, `"16k"`, `"1.5 GB"` or `"4096"` into bytes; a letter alone counts in powers of 1,024.
@@ -61,6 +62,8 @@ fn parse_with_units(text: &str, units: &[(&str, f64)], expected: &str) -> Result
 struct Quantity {
     parse: fn(&str) -> Result<f64, String>,
     expecting: &'static str,
+    /// Whether numbers below 0 are left to those who know the limits.
+    may_be_negative: bool,
 }
 
 impl Visitor<'_> for Quantity {
@@ -70,7 +73,7 @@ impl Visitor<'_> for Quantity {
         f.write_str(self.expecting)
     }
     fn visit_i64<E: de::Error>(self, v: i64) -> Result<f64, E> {
-        if v < 0 {
+        if v < 0 && !self.may_be_negative {
             return Err(E::invalid_value(de::Unexpected::Signed(v), &self));
         }
         Ok(v as f64)
@@ -79,7 +82,7 @@ impl Visitor<'_> for Quantity {
         Ok(v as f64)
     }
     fn visit_f64<E: de::Error>(self, v: f64) -> Result<f64, E> {
-        if !(v.is_finite() && v >= 0.0) {
+        if !(v.is_finite() && (v >= 0.0 || self.may_be_negative)) {
             return Err(E::invalid_value(de::Unexpected::Float(v), &self));
         }
         Ok(v)
@@ -97,6 +100,7 @@ pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
     let quantity = Quantity {
         parse: |text| parse_bytes(text).map(|bytes| bytes as f64),
         expecting: "a size in bytes or a string such as \"64KiB\"",
+        may_be_negative: false,
     };
     let value = deserializer.deserialize_any(quantity)?;
     whole_bytes(value)
@@ -119,7 +123,39 @@ pub fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
     deserializer.deserialize_any(Quantity {
         parse: parse_us,
         expecting: "a time in microseconds or a string such as \"1.5ms\"",
+        may_be_negative: false,
     })
+}
+
+/// `7%` as a share.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let per_cent = text.trim().strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
+    match per_cent {
+        Some(per_cent) if per_cent.is_finite() => Ok(per_cent / 100.0),
+        _ => Err(format!("{text:?} is no share: expected a number, or per cent such as \"7%\"")),
+    }
+}
+
+/// serde: a share as a number or a string in per cent. Only keys of a kind need it: all others are read so anyway.
+///
+/// # Errors
+/// When the value is neither.
+pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_any(Quantity {
+        parse: parse_share,
+        expecting: "a number or a string such as \"7%\"",
+        may_be_negative: true,
+    })
+}
+
+/// serde: as [`share`], for keys that may be absent.
+///
+/// # Errors
+/// When the value is there and is no share.
+pub fn optional_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    #[derive(serde::Deserialize)]
+    struct Share(#[serde(deserialize_with = "share")] f64);
+    Ok(Option::<Share>::deserialize(deserializer)?.map(|Share(share)| share))
 }
 
 #[cfg(test)]
@@ -133,6 +169,8 @@ mod tests {
         assert_eq!(parse_bytes("2GB"), Ok(2_000_000_000));
         assert_eq!((parse_bytes("16k"), parse_bytes("1M")), (Ok(16_384), Ok(1_048_576)));
         assert_eq!(parse_us("1.5ms"), Ok(1500.0));
+        assert_eq!((parse_share("7%"), parse_share(" 12.5 % ")), (Ok(0.07), Ok(0.125)));
+        assert!(parse_share("7").is_err() && parse_share("inf%").is_err());
         assert_eq!(parse_us("100ns"), Ok(0.1));
         assert!(parse_bytes("64Kib").unwrap_err().contains("64KiB"));
         assert!(parse_bytes("-1").is_err() && parse_us("1.5 parsecs").is_err() && parse_bytes("").is_err());

@@ -72,9 +72,13 @@ impl DeviceConfig {
                 None => (u64::from(g.pages_per_block) * g.slots_per_page()) as u32,
             },
             lanes: self.lanes(),
-            addresses_decide: match layout {
-                Some(layout) => layout.width == 1 && layout.homes == Homes::Static,
-                None => self.ftl.placement.goes_by_address(),
+            lets_addresses_decide: match layout {
+                Some(layout) if layout.width > 1 => Some("a layer that keeps a logical block in one memory"),
+                Some(layout) if layout.homes == Homes::Dynamic => Some("ftl.allocator = \"static\""),
+                None if !self.ftl.placement.goes_by_address() => {
+                    Some("ftl.placement = \"stripe\" with ftl.striping = \"static\"")
+                }
+                _ => None,
             },
         })?;
         if self.power.atomic == Atomic::Request && self.buffer.writes_back() {

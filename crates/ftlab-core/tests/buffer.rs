@@ -491,7 +491,37 @@ fn what_makes_no_sense_is_refused() {
         (buffer(json!({ "kind": "lur" })), "unknown variant `lur`"),
         (
             buffer(json!({ "keep_reads": false, "write": "through" })),
-            "buffer.write = \"through\": keeps nothing with this order",
+            "keeps nothing with this order, which does not keep what is read: choose \"back\", or buffer.keep_reads = true",
+        ),
+        (
+            json!({ "buffer": { "kind": "bplru", "bytes": 1 << 20, "write": "through" } }),
+            "choose \"back\", or buffer.kind = \"lru\"",
+        ),
+        (
+            buffer(json!({ "prefetch_pages": 16 })),
+            "buffer.prefetch_pages = 16: would give up what it has just read: must be below the 16 frames",
+        ),
+        (
+            merged(
+                buffer(json!({ "select": "distinct" })),
+                json!({ "ftl": { "kind": "bast", "allocator": "dynamic" } }),
+            ),
+            "choose ftl.allocator = \"static\", or buffer.select = \"order\"",
+        ),
+        (
+            merged(
+                buffer(json!({ "select": "distinct" })),
+                json!({ "geometry": { "channels": 4 }, "ftl": { "kind": "mcsplit" } }),
+            ),
+            "choose a layer that keeps a logical block in one memory",
+        ),
+        (
+            json!({ "ftl": { "kind": "last", "sequential_bytes": 511 } }),
+            "ftl.sequential_bytes = 511: must be at least a sector",
+        ),
+        (
+            json!({ "cell": { "kind": "tlc", "page_order": "tiles" } }),
+            "cell.page_order = \"tiles\": is not defined for cell.kind = \"tlc\"",
         ),
         (
             buffer(json!({ "keep_reads": false, "prefetch_pages": 1 })),
@@ -516,6 +546,32 @@ fn what_makes_no_sense_is_refused() {
     ] {
         let told = refused(more);
         assert!(told.contains(expected), "{told}");
+    }
+}
+
+/// Of blocks that go to different memories, no more leave than fill the pages that are asked for.
+#[test]
+fn a_rate_of_pages_holds_for_distinct_victims() {
+    let pages = (0..17_u32).map(|page| request(f64::from(page), Op::Write, u64::from(page) * 8, 8));
+    let requests: Vec<Request> = pages.collect();
+    for kind in ["bplru", "fab", "clc"] {
+        for (unit, victims) in [("victims", 4), ("pages", 1)] {
+            let keys = json!({ "bytes": 65536, "rate": 4, "rate_unit": unit, "select": "distinct", "drain_at_end": false });
+            let config = device(json!({
+                "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 16, "pages_per_block": 4, "page_bytes": 4096 },
+                "ftl": { "kind": "bast", "logical_pages": 64, "log_blocks": 4 },
+                "buffer": plain(kind, keys),
+            }));
+            let (outcome, _) =
+                run_with(&config, &requests, &RunOptions { verify: true, ..RunOptions::default() });
+            assert_eq!(outcome.error, None);
+            let counts = counts(&outcome);
+            assert_eq!(
+                (counts.events, counts.victims, counts.pages_evicted),
+                (1, victims, 4 * victims),
+                "{kind}"
+            );
+        }
     }
 }
 

@@ -161,6 +161,17 @@ fn a_row_of_one_request_is_never_divided() {
 }
 
 #[test]
+fn every_erase_of_last_has_a_victim_or_a_merge() {
+    // One page, written again and again: hot log blocks die, or give their last page to a cold one.
+    let layer = json!({ "kind": "last", "log_blocks": 3, "sequential_bytes": 1_000_000 });
+    let (summary, merges) = run(drive(&layer, 8, 4, 1), &writes([5; 100]), true);
+    assert_eq!((merges.switch, merges.partial), (0, 0));
+    let expected = merges.victims + merges.full;
+    assert_eq!(summary.flash.erases.total, expected, "{merges:?}");
+    assert!(merges.victims > merges.dead + merges.full, "{merges:?}");
+}
+
+#[test]
 fn log_blocks_are_as_many_as_divide_evenly() {
     let cases = [("block", None, 0), ("bast", Some(13), 13), ("fast", Some(13), 12), ("fast", Some(3), 8)];
     let clustered = [("mcsplit", Some(13), 12), ("mcsplit", Some(3), 4), ("last", Some(13), 12)];

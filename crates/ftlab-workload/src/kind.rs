@@ -1,5 +1,8 @@
 //! What a kind of workload is.
 
+use std::any::type_name;
+use std::fmt::Debug;
+
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::RequestSource;
 
@@ -7,7 +10,7 @@ use crate::common::{CommonKeys, DEFAULT_REQUESTS};
 use crate::generate::{Generator, GeneratorConfig};
 use crate::key_set::KeySet;
 use crate::process::{Process, ProcessSource};
-use crate::quota::PageQuota;
+use crate::quota::{PageQuota, PageQuotaFilter};
 
 /// Keys that say where a workload lies, and its seed: those of every kind that is laid out by itself.
 pub(crate) const PLACED: &[&str] = &["seed", "footprint_bytes", "offset_bytes"];
@@ -98,10 +101,18 @@ impl Plan {
 
     /// The plan of the process that `start` starts for a seed and a pass.
     pub(crate) fn of_process<P: Process + 'static>(
-        quota: Option<PageQuota>,
         start: impl Fn(u64, u64) -> P + Send + Sync + 'static,
     ) -> Self {
-        Self::of(ProcessMaker { start, quota })
+        Self::with_quota(None, (), move |(), seed, pass| start(seed, pass))
+    }
+
+    /// The same for what a process is made `of`, a seed and a pass, and for nothing else, so that it meets a quota.
+    pub(crate) fn with_quota<P: Process + 'static, T: Debug + Send + Sync + 'static>(
+        quota: Option<PageQuota>,
+        of: T,
+        start: impl Fn(&T, u64, u64) -> P + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(ProcessMaker { start, of, quota })
     }
 }
 
@@ -121,13 +132,23 @@ pub(crate) trait Maker: Send + Sync {
     }
 }
 
-struct ProcessMaker<S> {
+struct ProcessMaker<S, T> {
     start: S,
+    of: T,
     quota: Option<PageQuota>,
 }
 
-impl<P: Process + 'static, S: Fn(u64, u64) -> P + Send + Sync> Maker for ProcessMaker<S> {
+impl<P, S, T> Maker for ProcessMaker<S, T>
+where
+    P: Process + 'static,
+    S: Fn(&T, u64, u64) -> P + Send + Sync,
+    T: Debug + Send + Sync,
+{
     fn open(&self, seed: u64, pass: u64, requests: u64) -> Box<dyn RequestSource> {
-        Box::new(ProcessSource::with_quota(|| (self.start)(seed, pass), requests, self.quota))
+        let start = || (self.start)(&self.of, seed, pass);
+        let Some(quota) = self.quota else { return Box::new(ProcessSource::new(start(), requests)) };
+        let name = format!("{} {:?} {quota:?} {seed} {pass}", type_name::<P>(), self.of);
+        let filter = PageQuotaFilter::new(start(), quota, &name);
+        Box::new(ProcessSource::with_quota(start(), requests, filter))
     }
 }

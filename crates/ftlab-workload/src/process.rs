@@ -2,7 +2,7 @@
 
 use ftlab_core::host::request::{Op, Request, RequestSource, SourceError};
 
-use crate::quota::{PageQuota, PageQuotaFilter};
+use crate::quota::PageQuotaFilter;
 use ftlab_core::rng::Rng;
 
 /// Exponential with mean 1.
@@ -229,10 +229,9 @@ impl<P: Process> ProcessSource<P> {
         Self { process, emitter: Emitter::default(), next: 0, ready: 0, requests, made: 0, filter: None }
     }
 
-    /// Those of a process as `start` makes it, changed so that they meet a quota.
-    pub(crate) fn with_quota(start: impl Fn() -> P, requests: u64, quota: Option<PageQuota>) -> Self {
-        let filter = quota.map(|quota| PageQuotaFilter::new(start(), quota));
-        Self { filter, ..Self::new(start(), requests) }
+    /// The same, changed by `filter` so that they meet a quota.
+    pub(crate) fn with_quota(process: P, requests: u64, filter: PageQuotaFilter<P>) -> Self {
+        Self { filter: Some(filter), ..Self::new(process, requests) }
     }
 
     /// Let the process go on; nothing of the emitter is left.

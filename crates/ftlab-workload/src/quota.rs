@@ -3,6 +3,9 @@
 //! A mechanism says which of its requests could as well be a page shorter or longer. As many of them are as are needed,
 //! evenly over the whole stream.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use ftlab_core::config::ConfigError;
 use ftlab_core::host::request::{Op, Request, SourceError};
 use schemars::JsonSchema;
@@ -38,11 +41,34 @@ impl PageQuota {
 /// Requests that are looked at together.
 const WINDOW: u64 = 1 << 14;
 
+/// By how many pages a process misses its quota, and each that follows, as far as anybody has rehearsed it.
+type Misses = Arc<Mutex<Vec<i128>>>;
+
+/// Those of processes by name, for as long as this program runs. The runs of a study have the same few workloads again and
+/// again, and a rehearsal takes as long as the requests of a whole quota, however few are wanted.
+static REHEARSED: Mutex<BTreeMap<String, Misses>> = Mutex::new(BTreeMap::new());
+/// Processes that are remembered; with more, all are forgotten.
+const REMEMBERED: usize = 1000;
+
+/// What is remembered of the process called `name`.
+fn misses_of(name: &str) -> Misses {
+    let mut all = REHEARSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= REMEMBERED && !all.contains_key(name) {
+        all.clear();
+    }
+    Arc::clone(all.entry(name.to_owned()).or_default())
+}
+
 /// What a process makes by itself, one quota ahead of it, and by how much that misses the quota.
 #[derive(Debug)]
 pub(crate) struct PageQuotaFilter<P> {
     quota: PageQuota,
+    misses: Misses,
+    /// Quotas that have begun.
+    begun: usize,
     rehearsal: P,
+    /// Quotas that it has gone through.
+    rehearsed: usize,
     emitter: Emitter,
     /// Requests of the quota that are still to come.
     requests: u64,
@@ -60,15 +86,41 @@ fn pages(request: &Request) -> u64 {
 }
 
 impl<P: Process> PageQuotaFilter<P> {
-    /// `rehearsal` does what the process will do.
-    pub(crate) fn new(rehearsal: P, quota: PageQuota) -> Self {
-        Self { quota, rehearsal, emitter: Emitter::default(), requests: 0, missing: 0 }
+    /// `rehearsal` does what the process will do. Processes with the same `name` do the same.
+    pub(crate) fn new(rehearsal: P, quota: PageQuota, name: &str) -> Self {
+        Self {
+            quota,
+            misses: misses_of(name),
+            begun: 0,
+            rehearsal,
+            rehearsed: 0,
+            emitter: Emitter::default(),
+            requests: 0,
+            missing: 0,
+        }
     }
 
-    fn rehearse(&mut self) {
-        self.missing = self.quota.pages.into();
+    /// The next quota begins.
+    fn begin(&mut self) {
+        let misses = Arc::clone(&self.misses);
+        // Whoever needs the same meanwhile waits for it.
+        let mut misses = misses.lock().unwrap_or_else(PoisonError::into_inner);
+        while misses.len() <= self.begun {
+            let missing = self.rehearse();
+            if misses.len() < self.rehearsed {
+                misses.push(missing);
+            }
+        }
+        self.missing = misses[self.begun];
+        self.begun += 1;
         self.requests = self.quota.requests;
-        let mut left = self.requests;
+    }
+
+    /// Go through another quota. Returns by how many pages that misses it.
+    fn rehearse(&mut self) -> i128 {
+        self.rehearsed += 1;
+        let mut missing = i128::from(self.quota.pages);
+        let mut left = self.quota.requests;
         while left > 0 {
             if self.emitter.requests.is_empty() {
                 self.emitter.clear();
@@ -76,15 +128,16 @@ impl<P: Process> PageQuotaFilter<P> {
             }
             let count = left.min(self.emitter.requests.len() as u64);
             let made = self.emitter.requests.drain(..count as usize);
-            self.missing -= i128::from(made.map(|request| pages(&request)).sum::<u64>());
+            missing -= i128::from(made.map(|request| pages(&request)).sum::<u64>());
             left -= count;
         }
+        missing
     }
 
     /// How many requests to look at next.
     pub(crate) fn window(&mut self) -> usize {
         if self.requests == 0 {
-            self.rehearse();
+            self.begin();
         }
         self.requests.min(WINDOW) as usize
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
+use crate::quantity;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 use crate::table;
@@ -43,6 +44,7 @@ pub struct CflruKeys {
     /// Share of the frames that the clean-first region has, rounded to whole frames, from 0 (which is LRU) to 1.
     ///
     /// Default: half of the frames, as in the public code of CFLRU.
+    #[serde(deserialize_with = "quantity::share")]
     pub clean_first: f64,
 }
 

@@ -8,6 +8,7 @@ use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, Vic
 use crate::buffer::size_lists::SizeLists;
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
+use crate::quantity;
 use crate::recency::{List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
@@ -37,6 +38,7 @@ pub struct ClcKeys {
     /// Share of the buffered clusters that are ordered by recency alone, from 0 (largest first) to 1 (recency), in millionths.
     ///
     /// Default: a tenth, with which CLC is described, as a value to tune.
+    #[serde(deserialize_with = "quantity::share")]
     pub recent: f64,
 }
 

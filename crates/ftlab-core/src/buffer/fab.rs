@@ -25,7 +25,7 @@ pub struct Fab {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockTie {
-    /// The least recently accessed one.
+    /// The least recently accessed one. A trim of one of its pages is an access, too.
     #[default]
     LeastRecent,
     /// The most recently accessed one, as in the public code.

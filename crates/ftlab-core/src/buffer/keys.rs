@@ -26,7 +26,7 @@ pub enum RateUnit {
     /// Victims of the order: NAND pages, or buffered blocks.
     #[default]
     Victims,
-    /// NAND pages: victims are taken until they fill as many.
+    /// NAND pages: victims are taken until their frames would fill as many.
     Pages,
 }
 
@@ -37,7 +37,9 @@ pub enum Select {
     /// The next ones, as the order has them.
     #[default]
     Order,
-    /// At most one for each die (or plane, where planes work independently), out of four times as many as `rate` says.
+    /// At most one for each die (or plane, where planes work independently), out of four times as many as `rate` says. Over
+    /// page mapping a block counts for the die of its page that was buffered first. `ref` looks no further than its recent
+    /// blocks.
     Distinct,
 }
 
@@ -193,7 +195,7 @@ pub struct CommonKeys {
     pub mb_per_s: f64,
     /// Which share of the shorter of buffer time and flash time of a page is hidden behind the longer, from 0 to 1. The
     /// buffer moves one page at a time then. Without this key (the default) it moves several at once, and flash hides it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "quantity::optional_share")]
     pub hiding: Option<f64>,
     /// Whether what is in the buffer is written at the end of a run, at the same rate.
     ///

@@ -8,6 +8,7 @@ use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, Vic
 use crate::buffer::size_lists::SizeLists;
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
+use crate::quantity;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 use crate::table;
@@ -69,6 +70,7 @@ pub struct RefKeys {
     /// Share of the frames that the victim window has, rounded to whole frames, above 0 and up to 1.
     ///
     /// Default: ours, as no size is published: three quarters of the frames stay with recency.
+    #[serde(deserialize_with = "quantity::share")]
     pub window: f64,
     /// Recent blocks at most; 0 for as many as the layer below has log blocks, or 16 where it has none.
     ///

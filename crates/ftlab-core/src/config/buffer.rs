@@ -28,8 +28,8 @@ pub(crate) struct BufferSetting {
     pub(crate) block_units: u32,
     /// Units that run commands at the same time.
     pub(crate) lanes: u32,
-    /// Whether the address of a page decides which of them it goes to.
-    pub(crate) addresses_decide: bool,
+    /// What lets the address of a page decide which of them it goes to; `None` when it does.
+    pub(crate) lets_addresses_decide: Option<&'static str>,
 }
 
 impl BufferConfig {
@@ -67,7 +67,7 @@ impl BufferConfig {
         if keys.bytes == 0 {
             return Ok(());
         }
-        let BufferSetting { page_bytes, unit_bytes, block_units, lanes, addresses_decide } = setting;
+        let BufferSetting { page_bytes, unit_bytes, block_units, lanes, lets_addresses_decide } = setting;
         if keys.bytes < page_bytes {
             let expected = format!("must hold a NAND page, {page_bytes} bytes, or be 0 for no buffer");
             return refuse("buffer.bytes", keys.bytes, expected);
@@ -97,9 +97,15 @@ impl BufferConfig {
             let expected = format!("takes {rate} frames at a time: buffer.bytes must be at least {least}");
             return refuse("buffer.rate", keys.rate, expected);
         }
-        if keys.select == Select::Distinct && !addresses_decide {
-            let expected = "needs pages whose address decides their die: choose ftl.placement = \"stripe\" with ftl.striping = \"static\", or buffer.select = \"order\"";
+        if let (Select::Distinct, Some(change)) = (keys.select, lets_addresses_decide) {
+            let expected = format!(
+                "needs pages whose address decides their die: choose {change}, or buffer.select = \"order\""
+            );
             return refuse("buffer.select", "\"distinct\"", expected);
+        }
+        if u64::from(keys.prefetch_pages) >= frames && self.kind.keeps_reads() {
+            let expected = format!("would give up what it has just read: must be below the {frames} frames");
+            return refuse("buffer.prefetch_pages", keys.prefetch_pages, expected);
         }
         self.check_reads(keys)
     }
@@ -108,12 +114,19 @@ impl BufferConfig {
         if self.kind.keeps_reads() {
             return Ok(());
         }
+        // This order keeps what is read if it is told to, or never does.
+        let change = if matches!(self.kind, BufferChoice::Lru(_)) {
+            "buffer.keep_reads = true"
+        } else {
+            "buffer.kind = \"lru\""
+        };
+        let keeps = "keeps nothing with this order, which does not keep what is read";
         if keys.write == WriteMode::Through {
-            let expected = "keeps nothing with this order, which does not keep what is read: choose \"back\", or buffer.kind = \"lru\"";
+            let expected = format!("{keeps}: choose \"back\", or {change}");
             return refuse("buffer.write", "\"through\"", expected);
         }
         if keys.prefetch_pages > 0 {
-            let expected = "keeps nothing with this order, which does not keep what is read: choose 0, or buffer.kind = \"lru\"";
+            let expected = format!("{keeps}: choose 0, or {change}");
             return refuse("buffer.prefetch_pages", keys.prefetch_pages, expected);
         }
         Ok(())

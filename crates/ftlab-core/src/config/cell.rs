@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
 use crate::flash::cell::{CellChoice, PageClass, PageOrder, page_classes};
+use crate::scheme::Choice;
 
 /// Bits per cell and the classes of pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -48,9 +49,10 @@ impl CellConfig {
                     kind.bits()
                 )
             } else {
-                format!("is not defined for {kind:?} cells")
+                format!("is not defined for cell.kind = {:?}", CellChoice::name(kind))
             };
-            return refuse("cell.page_order", format!("{order:?}"), expected);
+            let name = serde_json::to_value(order).unwrap_or_default();
+            return refuse("cell.page_order", name, expected);
         }
         Ok(())
     }

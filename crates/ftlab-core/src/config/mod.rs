@@ -293,6 +293,10 @@ impl DeviceConfig {
                 "has no effect with buffer.access_us = 0 and buffer.mb_per_s = 0: the buffer takes no time";
             notes.push(ConfigNote { key: "buffer.hiding", reason });
         }
+        if self.power.capacitor && !self.buffer.writes_back() {
+            let reason = "has no effect without a buffer that writes back: nothing is lost with it";
+            notes.push(ConfigNote { key: "power.capacitor", reason });
+        }
         if self.host.link_duplex != LinkDuplex::default() && self.host.link_mb_per_s == 0.0 {
             let reason = "has no effect with host.link_mb_per_s = 0: transfers over the link take no time";
             notes.push(ConfigNote { key: "host.link_duplex", reason });

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, refuse};
+use crate::quantity;
 use crate::scheme::{NoKeys, axis};
 
 axis! {
@@ -84,6 +85,7 @@ pub struct SteadyKeys {
     /// most this share. Each window is one logical capacity of writes.
     ///
     /// Default: 0.2 %, less than the policies that one compares differ by.
+    #[serde(deserialize_with = "quantity::share")]
     pub tolerance: f64,
     /// Give up after writing the logical capacity this many times; the summary says so. With `pattern = "workload"` also
     /// after reading as many requests, or ten millions if that is more. A workload that writes too little for that is

@@ -18,6 +18,7 @@ use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::runs::{Runs, Window, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::windows::{CandidateWindow, check_candidates};
+use crate::quantity;
 use crate::recency::{NONE, Recent};
 use crate::scheme::{Contrast, Scheme};
 
@@ -58,6 +59,7 @@ pub struct BsbKeys {
     /// What a score is multiplied by at each access: 0.999 forgets half of it in 693 accesses.
     ///
     /// Default: ours, as the paper says only that it is below 1: half is forgotten in 693 accesses.
+    #[serde(deserialize_with = "quantity::share")]
     pub score_weight: f64,
     /// Accesses from one choice of a window to the next; 1 is a choice at every miss.
     ///

@@ -22,6 +22,7 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::dftl::check_entry_bytes;
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::quantity;
 use crate::recency::{Groups, Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
@@ -49,6 +50,7 @@ pub struct CdftlKeys {
     /// Share of memory for single entries, the rest being for whole pages.
     ///
     /// Default: a quarter leaves room for several pages in the smallest memories of the mapping-cache paper (16 KiB).
+    #[serde(deserialize_with = "quantity::share")]
     pub entry_fraction: f64,
     /// Whether all changed entries of a translation page are written when it is.
     ///

@@ -12,6 +12,7 @@ use crate::geometry::Lpn;
 use crate::mapcache::cache::{Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
+use crate::quantity;
 use crate::recency::{Groups, Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
@@ -33,6 +34,7 @@ pub struct DftlKeys {
     /// Share of the entries in the protected segment; 0 is plain LRU.
     ///
     /// Default: as in the original simulator, which protects 6,552 of 8,192 entries.
+    #[serde(deserialize_with = "quantity::share")]
     pub protected_fraction: f64,
     /// Whether all changed entries of a translation page are written when it is.
     ///

@@ -19,6 +19,7 @@ use crate::mapcache::prices::Prices;
 use crate::mapcache::runs::{Runs, Window, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::windows::{CandidateWindow, check_candidates};
+use crate::quantity;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
@@ -65,10 +66,12 @@ pub struct GhostsKeys {
     /// By which part another window must be cheaper to be chosen.
     ///
     /// Default: ours, so that windows do not change for gains that a sample cannot tell from chance.
+    #[serde(deserialize_with = "quantity::share")]
     pub hysteresis: f64,
     /// What the bills of the ghosts are multiplied by after each choice; 1 never forgets.
     ///
     /// Default: ours: with an `interval` of 128, half is forgotten in some 18,000 accesses.
+    #[serde(deserialize_with = "quantity::share")]
     pub decay: f64,
     /// Whether each run of entries takes 8 bytes more, for its place and state.
     ///

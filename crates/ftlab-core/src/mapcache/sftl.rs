@@ -22,6 +22,7 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWish
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::quantity;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
@@ -44,6 +45,7 @@ pub struct SftlKeys {
     /// Share of memory for the write buffer of single entries, from 0 (none) to 0.5.
     ///
     /// Default: a tenth, as the paper calls it small.
+    #[serde(deserialize_with = "quantity::share")]
     pub sparse_fraction: f64,
     /// A page that leaves memory with at most this many changed entries leaves them in the write buffer.
     ///

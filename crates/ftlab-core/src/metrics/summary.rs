@@ -120,7 +120,7 @@ pub struct HostSummary {
     pub write_pages: u64,
     /// Pages (mapping units) that host reads touched, in part or whole.
     pub read_pages: u64,
-    /// Of `read_pages`, those that were not mapped: answered with zeros, without flash.
+    /// Of `read_pages`, and of what a buffer read ahead, those that were not mapped: answered with zeros, without flash.
     pub unmapped_read_pages: u64,
     /// Of `write_pages`, those written in part, whose rest was read from flash first.
     pub read_modify_writes: u64,

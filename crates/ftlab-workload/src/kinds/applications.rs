@@ -241,7 +241,7 @@ impl Kind for Keys {
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.applications.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "applications", SECTORS)?;
-        Ok(Plan::of_process(None, move |seed, pass| Applications::new(&table, range, seed, pass)))
+        Ok(Plan::of_process(move |seed, pass| Applications::new(&table, range, seed, pass)))
     }
 }
 

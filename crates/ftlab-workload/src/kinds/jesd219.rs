@@ -178,7 +178,7 @@ impl Kind for Keys {
             Profile::Client => {
                 let client =
                     Client::new(common, common.address_range(capacity_bytes)?, Arrivals::new(common))?;
-                Ok(Plan::of_process(None, move |seed, pass| client.start(seed, pass)))
+                Ok(Plan::of_process(move |seed, pass| client.start(seed, pass)))
             }
         }
     }

@@ -432,7 +432,9 @@ impl Kind for Keys {
         let table = self.oltp_financial.clone().unwrap_or_default();
         let range = common.address_range(capacity_bytes)?;
         table.fits(range)?;
-        Ok(Plan::of_process(common.page_quota, move |seed, pass| Financial::new(&table, range, seed, pass)))
+        Ok(Plan::with_quota(common.page_quota, (table, range), |(table, range), seed, pass| {
+            Financial::new(table, *range, seed, pass)
+        }))
     }
 }
 

@@ -550,6 +550,8 @@ impl Kind for Keys {
         let table = self.pc_general.clone().unwrap_or_default();
         let range = common.address_range(capacity_bytes)?;
         table.fits(range)?;
-        Ok(Plan::of_process(common.page_quota, move |seed, pass| start(&table, range, seed, pass)))
+        Ok(Plan::with_quota(common.page_quota, (table, range), |(table, range), seed, pass| {
+            start(table, *range, seed, pass)
+        }))
     }
 }

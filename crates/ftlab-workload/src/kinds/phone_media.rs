@@ -280,6 +280,6 @@ impl Kind for Keys {
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.phone_media.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "phone_media", MEDIA_SECTORS)?;
-        Ok(Plan::of_process(None, move |seed, pass| Media::new(&table, range, seed, pass)))
+        Ok(Plan::of_process(move |seed, pass| Media::new(&table, range, seed, pass)))
     }
 }

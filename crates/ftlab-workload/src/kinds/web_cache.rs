@@ -372,7 +372,7 @@ impl Kind for Keys {
     fn plan(&self, common: &CommonKeys, capacity_bytes: u64) -> Result<Plan, ConfigError> {
         let table = self.web_cache.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "web_cache", table.sectors())?;
-        Ok(Plan::of_process(None, move |seed, pass| WebCache::new(&table, range, seed, pass)))
+        Ok(Plan::of_process(move |seed, pass| WebCache::new(&table, range, seed, pass)))
     }
 }
 

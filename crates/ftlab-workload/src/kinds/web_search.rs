@@ -176,6 +176,6 @@ impl Kind for Keys {
         let table = self.web_search.clone().unwrap_or_default();
         let range = common.address_range_of(capacity_bytes, "web_search", SECTORS)?;
         table.fits(range)?;
-        Ok(Plan::of_process(None, move |seed, pass| Search::new(&table, range, seed, pass)))
+        Ok(Plan::of_process(move |seed, pass| Search::new(&table, range, seed, pass)))
     }
 }

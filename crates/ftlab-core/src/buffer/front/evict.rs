@@ -41,13 +41,18 @@ impl<T: Ticket> WriteBuffer<T> {
                 }
                 self.scratch.leaving.clear();
             }
+            let (mut victims, mut frames) = (0, 0);
             for page in chosen.drain(..) {
                 if is_page {
                     self.scratch.leaving.push(page.frame);
                     self.fill_page(protect);
+                } else if self.rate.is_met(victims, frames) {
+                    break;
                 } else {
                     self.order.take(page, &mut self.scratch.leaving);
                 }
+                victims += 1;
+                frames += self.scratch.leaving.len() as u32;
                 let done = self.write_victim(flash, below, after)?;
                 flash.port.gather(&mut event, done);
             }

@@ -45,6 +45,11 @@ fn layout(config: &DeviceConfig) -> Option<Layout> {
     config.ftl.kind.layout(memories(config))
 }
 
+/// Log units that a layout asks each cluster to have room for.
+fn logs_of_each_cluster(layout: &Layout, clusters: u32) -> u32 {
+    if layout.has_logs_in_each { layout.log_units } else { layout.log_units.div_ceil(clusters) }
+}
+
 /// Log units that each cluster has room for, beside its data and a free unit.
 fn logs_left(shape: &Shape) -> u32 {
     let data = shape.logical_blocks().div_ceil(shape.clusters);
@@ -88,14 +93,20 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let per_block = u64::from(g.pages_per_block) * u64::from(layout.width);
     let clusters = u64::from(memories / layout.width);
     let blocks = u64::from(blocks_per_plane(config));
-    let most_data = blocks.saturating_sub(u64::from(SPARE_UNITS + layout.least_logs));
-    let most_logical = (most_data * clusters * per_block).min(MAX_UNITS);
-    if logical > most_logical {
+    let beside = |logs: u32| {
+        let data = blocks.saturating_sub(u64::from(SPARE_UNITS + logs));
+        (data * clusters * per_block).min(MAX_UNITS)
+    };
+    if logical > beside(layout.least_logs) {
+        // What would be accepted: with the logs that are asked for, if they fit at all.
+        let asked = logs_of_each_cluster(&layout, clusters as u32).max(layout.least_logs);
+        let logs = if beside(asked) > 0 { asked } else { layout.least_logs };
+        let most_logical = beside(logs);
         let expected = format!(
             "at most {most_logical}: of the {} blocks of each memory, {SPARE_UNITS} stays free for merges and {} {} for logs{}",
             g.blocks_per_plane,
-            layout.least_logs,
-            if layout.least_logs == 1 { "is" } else { "are" },
+            logs,
+            if logs == 1 { "is" } else { "are" },
             match config.backup_blocks_per_plane() {
                 0 => String::new(),
                 1 => ", and 1 is for backups".to_owned(),
@@ -110,11 +121,7 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     }
     let shape = shape(config);
     let left = logs_left(&shape);
-    let each = if layout.has_logs_in_each {
-        shape.layout.log_units
-    } else {
-        shape.layout.log_units.div_ceil(shape.clusters)
-    };
+    let each = logs_of_each_cluster(&shape.layout, shape.clusters);
     if each > left {
         let most = u64::from(left) * clusters * u64::from(layout.width);
         let needed = u64::from(SPARE_UNITS + each);

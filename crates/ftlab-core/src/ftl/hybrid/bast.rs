@@ -31,7 +31,8 @@ impl Allocator {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BastKeys {
-    /// Log blocks of the drive; 0 (the default): as many as over-provisioning leaves.
+    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves. Where memories
+    /// or clusters share them, they are rounded to what divides evenly: `merges.log_blocks` says how many there are.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,

@@ -23,8 +23,9 @@ const LEAST_LOGS: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FastKeys {
-    /// Log blocks of the drive, rounded down to as many for each memory, and at least two: one is for sequences. 0 (the
-    /// default): as many as over-provisioning leaves.
+    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves. Where memories
+    /// or clusters share them, they are rounded to what divides evenly: `merges.log_blocks` says how many there are.
+    /// Each memory has at least two, one of them for sequences.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,

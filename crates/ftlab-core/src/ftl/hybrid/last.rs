@@ -14,7 +14,7 @@ use crate::ftl::hybrid::scheme::{
     BlockMapped, ClusteredBlock, Found, Layout, Place, Purpose, Shape, Store, View,
 };
 use crate::ftl::hybrid::shared::{SharedLogs, logs_of_each};
-use crate::geometry::Lpn;
+use crate::geometry::{Lpn, SECTOR_BYTES};
 use crate::quantity;
 use crate::scheme::{Contrast, Scheme};
 
@@ -25,8 +25,9 @@ const LEAST_LOGS: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LastKeys {
-    /// Log blocks of the drive, rounded down to as many for each memory, and at least three. 0 (the default): as many as
-    /// over-provisioning leaves.
+    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves. Where memories
+    /// or clusters share them, they are rounded to what divides evenly: `merges.log_blocks` says how many there are.
+    /// Each memory has at least three: for sequences, hot and cold pages.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
@@ -42,6 +43,7 @@ pub struct LastKeys {
     /// Share of the log blocks that takes sequences, above 0 and below 1.
     ///
     /// Default: ours, as no share is published: most of the log serves small writes.
+    #[serde(deserialize_with = "quantity::share")]
     pub sequential_share: f64,
 }
 
@@ -220,6 +222,9 @@ impl Last {
         let mut done = store.ready();
         let ready = done;
         let Some(oldest) = self.logs[cluster as usize].hot.pop_front() else { return Ok(done) };
+        let blocks = self.shared.blocks_of(store, &self.data, oldest);
+        self.data.counts.give_up(blocks.len() as u32);
+        self.shared.give_back(blocks);
         for page in 0..self.pages {
             let place = Place { unit: oldest, page };
             let Some(lpn) = store.page_at(place).filter(|lpn| store.place(*lpn) == Some(place)) else {
@@ -306,11 +311,11 @@ impl BlockMapped for Last {
         if !(keys.sequential_share > 0.0 && keys.sequential_share < 1.0) {
             return refuse("sequential_share", keys.sequential_share, "must be above 0 and below 1");
         }
-        if keys.sequential_bytes == 0 {
+        if keys.sequential_bytes < u64::from(SECTOR_BYTES) {
             return refuse(
                 "sequential_bytes",
-                0,
-                "must be at least a sector: all requests are sequences then",
+                keys.sequential_bytes,
+                "must be at least a sector, 512: all requests are sequences then",
             );
         }
         if (1..LEAST_LOGS).contains(&keys.log_blocks) {

@@ -30,7 +30,8 @@ pub struct MergeCounts {
     pub pages_copied: u64,
     /// Pages that were rewritten to fill up a row of a clustered block.
     pub pages_padded: u64,
-    /// Log blocks that were given up, whatever it took; of `fast`, those for random writes.
+    /// Log blocks that were given up, by a merge or as their pages were moved to another log block; of `fast`, those for
+    /// random writes.
     pub victims: u64,
     /// Logical blocks that had live pages in such a log block, on average.
     pub associativity_mean: f64,

@@ -16,8 +16,8 @@ pub struct SubgroupKeys {
     ///
     /// Default: BAST itself, which is what larger clusters are compared with.
     pub cluster_memories: u32,
-    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves. They are
-    /// rounded down to whole clustered blocks, of which there is at least one.
+    /// Log blocks of the drive, in blocks of one memory; 0 (the default): as many as over-provisioning leaves. Where memories
+    /// or clusters share them, they are rounded to what divides evenly: `merges.log_blocks` says how many there are.
     ///
     /// Default: spare blocks serve nothing else in a block-mapped layer.
     pub log_blocks: u32,
