@@ -135,7 +135,10 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .into_iter()
         .filter_map(|candidate| {
             let other = candidate.to_lowercase();
-            let likeness = strsim::jaro_winkler(&lower, &other);
+            // Without its first word a name is as good as whole; a unit alone is no name.
+            let is_end =
+                lower.contains('_') && other.strip_suffix(&lower).is_some_and(|front| front.ends_with('_'));
+            let likeness = if is_end { 1.0 } else { strsim::jaro_winkler(&lower, &other) };
             let near = strsim::damerau_levenshtein(&lower, &other) <= slips || likeness >= 0.8;
             near.then_some((likeness, candidate))
         })

@@ -56,6 +56,13 @@ fn piped(steps: &str) -> String {
 }
 
 #[test]
+fn a_key_without_its_first_word_is_found() {
+    assert!(piped("interarrival_us = 5\n").ends_with("did you mean \"mean_interarrival_us\"?"));
+    assert!(piped("interarival = 5\n").ends_with("did you mean \"interarrival\"?"));
+    assert!(!piped("us = 5\n").contains("did you mean"));
+}
+
+#[test]
 fn steps_of_a_pipeline_are_at_fault_where_they_stand() {
     let step = |keys: &str| {
         piped(&format!(
