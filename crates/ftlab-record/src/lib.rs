@@ -63,6 +63,7 @@ impl Processes {
         }
     }
 
+    #[cfg(target_os = "linux")]
     fn begun(&self, pid: i32) {
         let mut state = self.state();
         if state.running.insert(pid)
@@ -72,6 +73,7 @@ impl Processes {
         }
     }
 
+    #[cfg(target_os = "linux")]
     fn ended(&self, pid: i32) {
         self.state().running.remove(&pid);
     }
