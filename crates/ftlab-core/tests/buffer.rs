@@ -516,6 +516,10 @@ fn what_makes_no_sense_is_refused() {
             "choose a layer that keeps a logical block in one memory",
         ),
         (
+            json!({ "ftl": { "kind": "fast", "log_blocks": u32::MAX } }),
+            "ftl.log_blocks = 4294967295 log blocks: over-provisioning leaves room for",
+        ),
+        (
             json!({ "ftl": { "kind": "last", "sequential_bytes": 511 } }),
             "ftl.sequential_bytes = 511: must be at least a sector",
         ),

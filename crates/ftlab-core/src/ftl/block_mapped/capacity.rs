@@ -94,7 +94,7 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let clusters = u64::from(memories / layout.width);
     let blocks = u64::from(blocks_per_plane(config));
     let beside = |logs: u32| {
-        let data = blocks.saturating_sub(u64::from(SPARE_UNITS + logs));
+        let data = blocks.saturating_sub(u64::from(SPARE_UNITS) + u64::from(logs));
         (data * clusters * per_block).min(MAX_UNITS)
     };
     if logical > beside(layout.least_logs) {
@@ -124,7 +124,7 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let each = logs_of_each_cluster(&shape.layout, shape.clusters);
     if each > left {
         let most = u64::from(left) * clusters * u64::from(layout.width);
-        let needed = u64::from(SPARE_UNITS + each);
+        let needed = u64::from(SPARE_UNITS) + u64::from(each);
         let enough = blocks.saturating_sub(needed) * clusters * per_block;
         let expected = match enough {
             0 => format!(
