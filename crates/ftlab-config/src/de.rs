@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ftlab_core::quantity::parse_share;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
@@ -158,7 +159,7 @@ impl<'de> de::Deserializer<'de> for NodeDeserializer<'_> {
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let number = match self.0 {
             Value::Placeholder => Some(1.0),
-            Value::String(text) => number::share(text),
+            Value::String(text) => parse_share(text).ok(),
             _ => None,
         };
         match number {

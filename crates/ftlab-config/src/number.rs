@@ -1,10 +1,4 @@
-//! Numbers as people write them: per cent, thousands, and powers of ten.
-
-/// `"7%"` as a share.
-pub(crate) fn share(text: &str) -> Option<f64> {
-    let per_cent = text.trim().strip_suffix('%')?.trim_end().parse::<f64>().ok()?;
-    per_cent.is_finite().then_some(per_cent / 100.0)
-}
+//! Numbers as people write them: thousands, and powers of ten.
 
 /// `"16k"`, `"1M"` and `"2G"` as counts: thousands, as nobody counts requests in powers of two.
 pub(crate) fn count(text: &str) -> Option<u64> {

@@ -580,6 +580,11 @@ fn numbers_are_read_as_people_write_them() {
     let config = device(&["ftl.over_provisioning=\"12.5 %\"", "geometry.blocks_per_plane=1k"]).unwrap();
     assert_eq!((config.ftl.over_provisioning, config.geometry.blocks_per_plane), (Some(0.125), 1000));
     assert_eq!(device(&["ftl.over_provisioning=7%"]).unwrap().ftl.over_provisioning, Some(0.07));
+    // A key of a kind, and one that may be absent.
+    let buffer = ["buffer.kind=cflru", "buffer.bytes=1MiB"];
+    let shares = [&buffer[..], &["buffer.clean_first=7%", "buffer.hiding=50%"]].concat();
+    let numbers = [&buffer[..], &["buffer.clean_first=0.07", "buffer.hiding=0.5"]].concat();
+    assert_eq!(device(&shares).unwrap(), device(&numbers).unwrap());
     assert_eq!(device(&["geometry.page_bytes=16k"]).unwrap().geometry.page_bytes, 16384);
     assert_eq!(device(&["geometry.blocks_per_plane=2e3"]).unwrap().geometry.blocks_per_plane, 2000);
     for wrong in ["1.0005k", "M", "-1k", "0.5", "1e300", "%"] {

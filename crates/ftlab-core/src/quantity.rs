@@ -127,8 +127,11 @@ pub fn micros<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
     })
 }
 
-/// `7%` as a share.
-fn parse_share(text: &str) -> Result<f64, String> {
+/// Parse per cent such as `"7%"` into a share.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn parse_share(text: &str) -> Result<f64, String> {
     let per_cent = text.trim().strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
     match per_cent {
         Some(per_cent) if per_cent.is_finite() => Ok(per_cent / 100.0),
