@@ -160,49 +160,73 @@ fn ghosts_cost_little_more_than_the_best_window() {
         let device = load("map-cache-model", &[]);
         let source = VecSource::new(requests(&*load_source(&device, workload, &[]), limit));
         for kib in [16, 64] {
-            print_regret(workload, kib, &source, Some(0.2));
+            let costs = Costs::of(workload, kib, &source);
+            assert!(costs.regret(costs.ghosts) < 20.0, "{workload}, {kib} KiB");
         }
     }
 }
 
-/// Penalties of what learns over that of the best window, less 1, for a memory; held to `most` where that is said.
-fn print_regret(name: &str, kib: u64, source: &dyn SourceFactory, most: Option<f64>) {
-    let bytes = kib << 10;
-    let penalty = |keys: &[(&str, &dyn std::fmt::Display)]| {
-        let keys: Vec<_> = [("map_cache.bytes", &bytes as &dyn std::fmt::Display)]
-            .into_iter()
-            .chain(keys.iter().copied())
-            .collect();
-        run(&keys, source)
-    };
-    let windows = [8, 16, 32, 64, 128, 256]
-        .map(|window| penalty(&[("map_cache.kind", &"tafp"), ("map_cache.window_bytes", &window)]));
-    let [half, full] = ["half_page", "full_page"].map(|kind| penalty(&[("map_cache.kind", &kind)]));
-    let fixed = windows.iter().chain([&half, &full]).map(|cache| cache.mean_penalty_ns);
-    let best = fixed.fold(f64::INFINITY, f64::min);
-    let ghosts = penalty(&[("map_cache.kind", &"ghosts")]);
-    let requests = penalty(&[
-        ("map_cache.kind", &"ghosts"),
-        ("map_cache.candidates", &"[\"r16\", \"r64\", \"r256\", \"half_page\", \"full_page\"]"),
-    ]);
-    let board = penalty(&[("map_cache.kind", &"bsb")]);
-    let old = penalty(&[("map_cache.kind", &"bsb"), ("map_cache.board", &"nearest_run")]);
-    let regret = |cache: &MapCacheSummary| 100.0 * (cache.mean_penalty_ns / best - 1.0);
-    let gain = |other: &MapCacheSummary| 100.0 * (1.0 - board.mean_penalty_ns / other.mean_penalty_ns);
-    println!(
-        "{name}, {kib} KiB: regret of ghosts {:.1} % (by their own count {:.1} %), with windows of requests {:.1} %, of the board {:.1} %, \
-         by the nearest run {:.1} %, of full pages {:.1} %; the board gains {:.1} % over half pages, {:.1} % over full ones",
-        regret(&ghosts),
-        100.0 * ghosts.scores["regret"],
-        regret(&requests),
-        regret(&board),
-        regret(&old),
-        regret(&full),
-        gain(&half),
-        gain(&full)
-    );
-    if let Some(most) = most {
-        assert!(regret(&ghosts) < 100.0 * most, "{name}, {kib} KiB: {}", regret(&ghosts));
+/// Mean penalties over one source in a memory.
+struct Costs {
+    /// The best of the windows of the paper in hindsight.
+    best: f64,
+    half: f64,
+    full: f64,
+    /// The score board by the origin of each window, and by the nearest run.
+    board: f64,
+    nearest: f64,
+    /// Ghosts sampled and charged, and neither.
+    ghosts: f64,
+    whole: f64,
+}
+
+impl Costs {
+    /// Measured, and printed.
+    fn of(name: &str, kib: u64, source: &dyn SourceFactory) -> Self {
+        let bytes = kib << 10;
+        let penalty = |keys: &[(&str, &dyn std::fmt::Display)]| {
+            let bytes = [("map_cache.bytes", &bytes as &dyn std::fmt::Display)];
+            let keys: Vec<_> = bytes.into_iter().chain(keys.iter().copied()).collect();
+            run(&keys, source).mean_penalty_ns
+        };
+        let windows = [8, 16, 32, 64, 128, 256]
+            .map(|window| penalty(&[("map_cache.kind", &"tafp"), ("map_cache.window_bytes", &window)]));
+        let [half, full] = ["half_page", "full_page"].map(|kind| penalty(&[("map_cache.kind", &kind)]));
+        let best = windows.into_iter().chain([half, full]).fold(f64::INFINITY, f64::min);
+        let costs = Self {
+            best,
+            half,
+            full,
+            board: penalty(&[("map_cache.kind", &"bsb")]),
+            nearest: penalty(&[("map_cache.kind", &"bsb"), ("map_cache.board", &"nearest_run")]),
+            ghosts: penalty(&[("map_cache.kind", &"ghosts")]),
+            whole: penalty(&[
+                ("map_cache.kind", &"ghosts"),
+                ("map_cache.sampling", &false),
+                ("map_cache.charge_ghosts", &false),
+            ]),
+        };
+        println!(
+            "{name}, {kib} KiB: regret of ghosts {:.1} %, at whole rate {:.1} %, of the board {:.1} %, by the nearest run {:.1} %; \
+             the board gains {:.1?} % over half and full pages, by the nearest run {:.1?} %",
+            costs.regret(costs.ghosts),
+            costs.regret(costs.whole),
+            costs.regret(costs.board),
+            costs.regret(costs.nearest),
+            costs.gains(costs.board),
+            costs.gains(costs.nearest),
+        );
+        costs
+    }
+
+    /// By how many percent a penalty is above that of the best window.
+    fn regret(&self, penalty: f64) -> f64 {
+        100.0 * (penalty / self.best - 1.0)
+    }
+
+    /// By how many percent a penalty is below those of half and of full pages.
+    fn gains(&self, penalty: f64) -> [f64; 2] {
+        [self.half, self.full].map(|other| 100.0 * (1.0 - penalty / other))
     }
 }
 
@@ -221,18 +245,24 @@ fn closed_up(requests: &[Request]) -> Vec<Request> {
     requests.iter().map(moved).collect()
 }
 
-/// The figures of section 8.4 on recordings; printed, as the recordings are not in the project.
+/// What an independent model of the boards gains over half and full pages on recordings, at 16, 32 and 64 KiB.
 #[test]
 #[ignore = "a long test: make test-long"]
-fn recordings_are_printed_where_they_are_at_hand() {
+fn boards_gain_on_recordings_what_an_independent_model_gains() {
     let Some(folder) = traces() else {
         println!("skipped: no folder of traces (FTLAB_TRACES)");
         return;
     };
     const COLUMNS: &str = "columns:arrival_ms stream lba pages_4k op[read=1 write=0]";
-    for (file, writes) in
-        [("desktop-misc/flashsim-desktop.trace.zst", false), ("umass-spc/flashsim-fin1.trace.zst", true)]
-    {
+    /// Of the board by its own origins, and by the nearest run: gains over half and full pages, by size.
+    type Gains = [[[f64; 2]; 3]; 2];
+    let desktop: Gains = [[[6.0, 6.0], [10.0, -1.0], [12.0, -3.0]], [[0.0, 0.0], [11.0, 0.0], [14.0, 0.0]]];
+    let financial: Gains =
+        [[[78.0, 84.0], [68.0, 76.0], [-2.0, 65.0]], [[83.0, 88.0], [2.0, 28.0], [-195.0, 0.0]]];
+    for (file, writes, expected) in [
+        ("desktop-misc/flashsim-desktop.trace.zst", false, desktop),
+        ("umass-spc/flashsim-fin1.trace.zst", true, financial),
+    ] {
         let options = ftlab_trace::OpenOptions { format: Some(COLUMNS.into()), ..Default::default() };
         let trace = ftlab_trace::open(folder.join(file), &options).unwrap();
         let mut requests = closed_up(&requests(&trace, usize::MAX));
@@ -242,10 +272,78 @@ fn recordings_are_printed_where_they_are_at_hand() {
             }
         }
         let source = VecSource::new(requests);
-        for kib in [16, 32, 64] {
-            print_regret(file, kib, &source, None);
+        for (at, kib) in [16, 32, 64].into_iter().enumerate() {
+            let costs = Costs::of(file, kib, &source);
+            for (board, penalty) in [costs.board, costs.nearest].into_iter().enumerate() {
+                for (gain, told) in costs.gains(penalty).into_iter().zip(expected[board][at]) {
+                    assert!(
+                        (gain - told).abs() <= 2.0,
+                        "{file}, {kib} KiB, board {board}: {gain}, not {told}"
+                    );
+                }
+            }
         }
     }
+}
+
+/// Ghosts that see every access, and are not charged, keep the promise of the paper on recordings that are long enough to
+/// learn from; sampled and charged they cost little more.
+#[test]
+#[ignore = "a long test: make test-long"]
+fn ghosts_keep_their_promise_on_long_recordings() {
+    let Some(folder) = traces() else {
+        println!("skipped: no folder of traces (FTLAB_TRACES)");
+        return;
+    };
+    let (mut whole, mut sampled) = (Vec::new(), Vec::new());
+    for (file, format) in [
+        ("microsoft-enterprise/MSN-FS-30s-ms.trace.zst", "disksim"),
+        ("cloudphysics/cloudPhysicsIO.vscsi", "vscsi"),
+        ("disksim-ssd-valid/ssd-iozone-aligned2-100K.trace.zst", "disksim"),
+        ("disksim-hp/ascii.trace.zst", "disksim"),
+    ] {
+        let options = ftlab_trace::OpenOptions { format: Some(format.into()), ..Default::default() };
+        let trace = ftlab_trace::open(folder.join(file), &options).unwrap();
+        let requests = requests(&trace, usize::MAX);
+        assert!(requests.len() >= 99_999, "{file}: {}", requests.len());
+        let source = VecSource::new(closed_up(&requests));
+        for kib in [16, 32, 64] {
+            let costs = Costs::of(file, kib, &source);
+            whole.push(costs.regret(costs.whole));
+            sampled.push(costs.regret(costs.ghosts));
+        }
+    }
+    let mean = |regrets: &[f64]| regrets.iter().sum::<f64>() / regrets.len() as f64;
+    println!("regret: mean {:.1} % at whole rate, {:.1} % sampled and charged", mean(&whole), mean(&sampled));
+    assert!(mean(&whole) <= 1.0 && whole.iter().all(|regret| *regret <= 8.0), "{whole:?}");
+    assert!(mean(&sampled) <= 10.0, "{sampled:?}");
+}
+
+/// Table 3 of the paper: of its 18 signs, with one of the two TPC-C stand-ins.
+#[test]
+#[ignore = "a long test: make test-long"]
+fn most_signs_of_the_published_table_are_met() {
+    if !is_long() {
+        println!("skipped: takes a minute (FTLAB_LONG)");
+        return;
+    }
+    let published = [
+        ("like-pc", [[15, 11], [3, -13], [5, -24]]),
+        ("like-tpcc2", [[19, 11], [-2, -6], [-40, -8]]),
+        ("like-financial", [[70, 69], [66, 69], [41, 63]]),
+    ];
+    let mut met = 0;
+    for (workload, cells) in published {
+        let device = load("map-cache-model", &[]);
+        let all = requests(&*load_source(&device, workload, &[]), usize::MAX);
+        let source = VecSource::new(if workload == "like-pc" { closed_up(&all) } else { all });
+        for (kib, cells) in [16, 32, 64].into_iter().zip(cells) {
+            let costs = Costs::of(workload, kib, &source);
+            let gains = costs.gains(costs.board);
+            met += gains.into_iter().zip(cells).filter(|(gain, told)| (*gain > 0.0) == (*told > 0)).count();
+        }
+    }
+    assert!(met >= 13, "{met} of 18");
 }
 
 #[test]
