@@ -236,7 +236,9 @@ def _studies(size: Size) -> list[dict[str, Any]]:
     studies.append(study("own-operations", [*FIXED[-2:], BSB], small, workload=[own]))
     recordings = (*regret.RECORDINGS, *regret.MORE) if size == "full" else regret.RECORDINGS
     if traces := regret.recorded(recordings):
-        studies.append(study("recorded", schemes, sizes if size == "full" else small, trace=traces))
+        # The MSN file server touches 82 GiB of translation pages.
+        room = {"set": {"ftl.logical_bytes": "128GiB"}} if size == "full" else {}
+        studies.append(study("recorded", schemes, sizes if size == "full" else small, trace=traces, **room))
     on_the_drive = _ON_THE_DRIVE if size == "full" else _ON_THE_DRIVE[:2]
     if at_hand := regret.recorded(each for each in recordings if each.label in on_the_drive):
         # What is longer is cut.
