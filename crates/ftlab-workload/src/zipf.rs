@@ -84,6 +84,11 @@ impl Permutation {
         }
     }
 
+    /// How many it permutes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Where `index` goes.
     pub(crate) fn map(&self, index: u64) -> u64 {
         let mut value = index;

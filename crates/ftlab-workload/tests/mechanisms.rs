@@ -79,6 +79,33 @@ fn checkpoints_write_dirty_pages_once_in_order_of_address() {
 }
 
 #[test]
+fn checkpoints_by_change_write_what_is_due_once_with_its_neighbours() {
+    let keys = r#""log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB","pool_fraction":1.5,
+        "checkpoint_us":"60s","checkpoint_spread":0,"coalesce_pages":4,"warm":true"#;
+    let written = |order: &str| -> Vec<(u64, u64)> {
+        let requests = requests_of(&format!(
+            r#"{{"kind":"db","requests":60000,"db":{{{keys},"checkpoint_order":"{order}"}}}}"#
+        ));
+        let pages = requests.iter().filter(|request| request.op == Op::Write && !is_log(request));
+        pages.map(|request| (request.arrival_ns, request.lba)).collect()
+    };
+    // With nothing spread, each checkpoint has a moment of its own.
+    let checkpoints = |order: &str| -> Vec<Vec<u64>> {
+        let written = written(order);
+        let by_moment = written.chunk_by(|a, b| a.0 == b.0);
+        by_moment.map(|writes| writes.iter().map(|(_, lba)| *lba).collect()).collect()
+    };
+    let (by_change, by_address) = (checkpoints("change"), checkpoints("address"));
+    assert!(by_change.len() > 2 && by_change[0].len() > 500, "{}", by_change.len());
+    for (checkpoint, sorted) in by_change.iter().zip(&by_address).take(2) {
+        let ascents = checkpoint.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!(ascents * 10 < checkpoint.len() * 7 && sorted.is_sorted(), "{ascents}");
+        // Nothing is written twice.
+        assert_eq!(checkpoint.iter().collect::<BTreeSet<_>>().len(), checkpoint.len());
+    }
+}
+
+#[test]
 fn double_writes_come_before_the_pages_and_are_flushed() {
     let requests = requests_of(
         r#"{"kind":"db","requests":100000,"db":{"log_bytes":"64MiB","warehouses":4,"warehouse_bytes":"20MiB",

@@ -43,6 +43,12 @@ pub struct FinancialConfig {
     ///
     /// Default: 80 % of the accesses go to 20 % of the records.
     pub theta: f64,
+    /// Records of like popularity lie together in places of this size, as those of a busy table do. The places lie scattered
+    /// over the unit's space; within one, records lie anywhere. 4 KiB when absent.
+    ///
+    /// Default: a page: each record lies anywhere in its unit, as nothing is published about where they lie.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub place_bytes: u64,
     /// Requests a second. 122 when absent.
     ///
     /// Default: that of Financial1, 5.3 million requests in 43,700 s.
@@ -67,7 +73,7 @@ pub struct FinancialConfig {
     pub counter_fraction: f64,
     /// Share of requests to records that go on where the one before in their unit ended: scans of indices, records in
     /// pieces. Of 100 of them, 3 to 10 meet the end of a region of the working set and begin elsewhere. Regions have
-    /// 128 KiB. Where records have more than 6 KiB on average or more than 48 KiB at most, regions have room for 64 of
+    /// 128 KiB, or `place_bytes` if that is more. Where records have more than 6 KiB on average or more than 48 KiB at most, regions have room for 64 of
     /// them. More begin elsewhere where a unit's part of the working set has room for fewer. 0.4 when absent.
     ///
     /// Default: between two parts of Financial1, of which 45 % and 2 % are published.
@@ -96,6 +102,7 @@ impl Default for FinancialConfig {
             all_writes: false,
             working_set_bytes: 512 << 20,
             theta: 0.9,
+            place_bytes: 4096,
             requests_per_second: 122.0,
             gap_cv: 3.2,
             record_bytes: record_bytes(),
@@ -212,6 +219,10 @@ impl FinancialConfig {
         if !(self.theta > 0.0 && self.theta < 10.0) {
             return refuse("oltp_financial.theta", self.theta, "must be above 0 and below 10");
         }
+        if !self.place_bytes.is_multiple_of(4096) || !(4096..=1 << 30).contains(&self.place_bytes) {
+            let expected = "must be a multiple of 4 KiB, at most 1 GiB";
+            return refuse("oltp_financial.place_bytes", self.place_bytes, expected);
+        }
         if !(self.requests_per_second >= 1e-3 && self.requests_per_second <= 1e9) {
             let expected = "must be from 0.001 to 10^9";
             return refuse("oltp_financial.requests_per_second", self.requests_per_second, expected);
@@ -248,6 +259,8 @@ impl FinancialConfig {
         } else {
             (REGION_RECORDS * (mean.ceil() as u64)).max(8 * largest).max(REGION)
         };
+        // A place lies in one piece.
+        let wanted = wanted.max(self.place_bytes / 512);
         let count = (self.unit_sectors() / wanted).max(1);
         (count, self.unit_sectors() / count / BLOCK * BLOCK)
     }
@@ -255,6 +268,30 @@ impl FinancialConfig {
     /// Share of all requests that scan.
     fn scan_share(&self) -> f64 {
         self.scan_fraction + (1.0 - self.scan_fraction) * self.table_scan_fraction
+    }
+}
+
+/// Where the record of each rank of popularity lies, in pages: ranks that follow each other share a place.
+struct Order {
+    /// Pages of a place.
+    place: u64,
+    places: Permutation,
+    within: Permutation,
+}
+
+impl Order {
+    fn new(pages: u64, place: u64, seed: u64) -> Self {
+        let place = place.min(pages);
+        Self { place, places: Permutation::new(pages / place, seed), within: Permutation::new(place, seed) }
+    }
+
+    fn map(&self, rank: u64) -> u64 {
+        let (index, inside) = (rank / self.place, rank % self.place);
+        // The least popular, for which no whole place is left, lie behind all others.
+        if index >= self.places.size() {
+            return rank;
+        }
+        self.places.map(index) * self.place + self.within.map(inside)
     }
 }
 
@@ -269,7 +306,7 @@ pub(crate) struct Financial {
     record_reads: f64,
     popularity: Zipf,
     region: u64,
-    units: Vec<(Scatter, Permutation)>,
+    units: Vec<(Scatter, Order)>,
     /// The last request to a record of each unit, from the begin of its working set.
     last: Vec<(u64, u64)>,
     log_at: u64,
@@ -285,12 +322,15 @@ impl Financial {
     pub(crate) fn new(table: &FinancialConfig, area: AddressRange, seed: u64, pass: u64) -> Self {
         let (count, region) = table.regions();
         let own = count * region;
+        // A place that is no smaller than a region is one: only regions lie in one piece.
+        let place = table.place_bytes / 512;
+        let place = if place < REGION { place } else { region } / BLOCK;
         let share = area.sectors / UNITS.len() as u64 / REGION * REGION;
         let units = (0..UNITS.len() as u64).map(|unit| {
             let room = AddressRange { start: area.start + unit * share, sectors: share };
             let scatter = Scatter::new(own, region, room, &mut Rng::for_path(seed, &[u64::MAX, unit]));
             let blocks = scatter.sectors() / BLOCK;
-            (scatter, Permutation::new(blocks, seed ^ unit << 32))
+            (scatter, Order::new(blocks, place, seed ^ unit << 32))
         });
         let units: Vec<_> = units.collect();
         let mut of_records = UNITS;
@@ -473,6 +513,23 @@ mod tests {
         assert!(share(appends) >= 0.08 - 0.005 && follow * 10 > appends * 7, "{follow} of {appends}");
         let reads = all.iter().filter(|request| request.op == Op::Read).count();
         assert!((share(reads) - 0.232).abs() < 0.005, "{reads}");
+    }
+
+    #[test]
+    fn ranks_of_a_place_lie_together() {
+        for (pages, place) in [(1000, 1), (1000, 32), (1000, 128), (100, 128)] {
+            let order = Order::new(pages, place, 7);
+            let at: Vec<u64> = (0..pages).map(|rank| order.map(rank)).collect();
+            let mut sorted = at.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..pages));
+            for ranks in at.chunks(place as usize) {
+                assert!(ranks.iter().all(|page| page / place == ranks[0] / place), "{ranks:?}");
+            }
+        }
+        // A page each: as they have always lain.
+        let (order, plain) = (Order::new(1000, 1, 7), Permutation::new(1000, 7));
+        assert!((0..1000).all(|rank| order.map(rank) == plain.map(rank)));
     }
 
     #[test]
