@@ -107,6 +107,16 @@ pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
         .ok_or_else(|| de::Error::custom(format!("{value:?} is not a whole number of bytes, at most 9e18")))
 }
 
+/// serde: as [`bytes`], for keys of 32 bits.
+///
+/// # Errors
+/// When the value is neither, or larger.
+pub fn few_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let value = bytes(deserializer)?;
+    u32::try_from(value)
+        .map_err(|_| de::Error::custom(format!("{value} bytes are too many: expected at most {}", u32::MAX)))
+}
+
 /// serde: as [`bytes`], for keys that may be absent.
 ///
 /// # Errors

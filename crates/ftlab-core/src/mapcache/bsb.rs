@@ -50,7 +50,7 @@ pub enum RankBy {
 pub struct BsbKeys {
     /// The windows to choose from.
     ///
-    /// Default: the eight windows of the paper.
+    /// Default: the eight windows of the paper; of `ghosts`, tafp_16, tafp_64, tafp_256, half_page and full_page.
     pub candidates: Vec<CandidateWindow>,
     /// What an access is compared with to give points: what each window would have in memory, or the nearest run.
     ///

@@ -46,6 +46,7 @@ pub struct CdftlKeys {
     /// Bytes of memory that an entry takes: 4 for the physical address alone, 8 with the logical one.
     ///
     /// Default: the address alone, as in the mapping-cache paper: its place says which entry it is.
+    #[serde(deserialize_with = "quantity::few_bytes")]
     pub entry_bytes: u32,
     /// Share of memory for single entries, the rest being for whole pages.
     ///

@@ -30,6 +30,7 @@ pub struct DftlKeys {
     /// Bytes of memory that an entry takes: 4 for the physical address alone, 8 with the logical one.
     ///
     /// Default: the address alone, as in the mapping-cache paper: its place says which entry it is.
+    #[serde(deserialize_with = "quantity::few_bytes")]
     pub entry_bytes: u32,
     /// Share of the entries in the protected segment; 0 is plain LRU.
     ///

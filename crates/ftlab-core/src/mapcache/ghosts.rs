@@ -445,7 +445,9 @@ impl Ghost {
         let (low, high) = match self.window {
             Window::Forward(more) => {
                 // Of other windows no run is longer than the window.
-                let reach = lookup.rest.clamp(more, self.longest - 1);
+                // A window may reach further than a page.
+                let most = self.longest - 1;
+                let reach = lookup.rest.clamp(more.min(most), most);
                 let high = lpn.saturating_add(reach).min(last);
                 (lpn, self.first_start(lpn + 1, high).map_or(high, |next| next - 1))
             }

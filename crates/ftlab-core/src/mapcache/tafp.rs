@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConfigError;
 use crate::mapcache::runs::{FixedWindow, Window, check_forward, fixed_window};
 use crate::mapcache::scheme::PageSizes;
+use crate::quantity;
 use crate::scheme::{Contrast, Scheme};
 
 /// Its keys.
@@ -15,6 +16,7 @@ pub struct TafpKeys {
     /// Bytes of further entries that a miss brings, a page at most; the window ends with its translation page.
     ///
     /// Default: in the middle of the paper's windows, which have from 8 to 256 bytes.
+    #[serde(deserialize_with = "quantity::few_bytes")]
     pub window_bytes: u32,
     /// Whether the entry asked for counts among the bytes of the window.
     ///

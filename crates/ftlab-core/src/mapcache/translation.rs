@@ -91,7 +91,7 @@ pub struct MapPenalty {
     pub fetch: f64,
     /// Writing translation pages back (T_pf).
     pub program: f64,
-    /// Reading what memory does not hold of them (T_rf).
+    /// Reading the rest of the page of each run that is written back (T_rf), whatever other runs of it are in memory.
     pub rest: f64,
     /// Reading data that were predicted wrongly (`leaftl`): one page for each, also where a drive reads two or none.
     #[serde(skip_serializing_if = "nothing")]

@@ -25,7 +25,11 @@ pub enum CandidateWindow {
 
 impl CandidateWindow {
     fn parse(text: &str) -> Option<Self> {
-        let bytes = |text: &str| text.parse().ok().filter(|bytes| *bytes > 0 && bytes % ENTRY_BYTES == 0);
+        // One name for each: no sign, no leading zero.
+        let bytes = |text: &str| {
+            let bytes = text.parse().ok().filter(|bytes: &u32| bytes.to_string() == text);
+            bytes.filter(|bytes| *bytes > 0 && bytes.is_multiple_of(ENTRY_BYTES))
+        };
         match text {
             "half_page" => Some(Self::Half),
             "full_page" => Some(Self::Full),
