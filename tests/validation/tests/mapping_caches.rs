@@ -319,7 +319,8 @@ fn ghosts_keep_their_promise_on_long_recordings() {
     assert!(mean(&sampled) <= 10.0, "{sampled:?}");
 }
 
-/// Table 3 of the paper: of its 18 signs, with one of the two TPC-C stand-ins.
+/// Table 3 of the paper: of its 18 signs, with one of the two TPC-C stand-ins. These were as here when the reading of the
+/// board was chosen; they have come nearer to the ratios of half to full pages since.
 #[test]
 #[ignore = "a long test: make test-long"]
 fn most_signs_of_the_published_table_are_met() {
@@ -328,14 +329,19 @@ fn most_signs_of_the_published_table_are_met() {
         return;
     }
     let published = [
-        ("like-pc", [[15, 11], [3, -13], [5, -24]]),
-        ("like-tpcc2", [[19, 11], [-2, -6], [-40, -8]]),
-        ("like-financial", [[70, 69], [66, 69], [41, 63]]),
+        ("like-pc", &["workload.pc_general.directory_files=1"][..], [[15, 11], [3, -13], [5, -24]]),
+        (
+            "like-tpcc2",
+            &["workload.db.checkpoint_order=address", "workload.db.commit_bytes=6160"],
+            [[19, 11], [-2, -6], [-40, -8]],
+        ),
+        ("like-financial", &["workload.oltp_financial.place_bytes=4096"], [[70, 69], [66, 69], [41, 63]]),
     ];
     let mut met = 0;
-    for (workload, cells) in published {
+    for (workload, keys, cells) in published {
         let device = load("map-cache-model", &[]);
-        let all = requests(&*load_source(&device, workload, &[]), usize::MAX);
+        let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        let all = requests(&*load_source(&device, workload, &keys), usize::MAX);
         let source = VecSource::new(if workload == "like-pc" { closed_up(&all) } else { all });
         for (kib, cells) in [16, 32, 64].into_iter().zip(cells) {
             let costs = Costs::of(workload, kib, &source);
