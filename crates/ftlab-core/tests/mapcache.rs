@@ -362,12 +362,16 @@ fn keys_without_effect_beside_another_key_are_refused() {
 /// A window that is named twice would be counted once, by whichever of the two comes last.
 #[test]
 fn candidates_are_named_once() {
-    for candidates in [json!(["tafp_8", "tafp_8"]), json!(["full_page", "tafp_8", "half_page", "tafp_08"])] {
+    for candidates in [json!(["tafp_8", "tafp_8"]), json!(["full_page", "tafp_8", "half_page", "tafp_8"])] {
         let told = refusal(&json!({ "kind": "bsb", "bytes": "16KiB", "candidates": candidates })).unwrap();
         assert!(
             told.contains("map_cache.candidates") && told.contains("\"tafp_8\": is there twice"),
             "{told}"
         );
+    }
+    for name in ["tafp_08", "tafp_+8", "tafp_", "tafp_8B"] {
+        let told = refusal(&json!({ "kind": "bsb", "bytes": "16KiB", "candidates": [name] })).unwrap();
+        assert!(told.contains(&format!("{name:?} is no window")), "{told}");
     }
 }
 

@@ -131,6 +131,23 @@ fn request_windows_reach_to_the_end_of_the_request() {
     assert_eq!(told("r256").fetch_bytes, 260 + 260);
 }
 
+/// A window of a whole page, behind the entry asked for, reaches further than any page.
+#[test]
+fn a_window_as_long_as_a_page_is_one_of_several() {
+    let requests = mixed(7, 3000, 6000);
+    let told = |candidates: &[&str]| {
+        let keys = json!({ "kind": "ghosts", "bytes": "64KiB", "sampling": false, "charge_ghosts": false, "candidates": candidates });
+        cost(&chip(&keys), &requests)
+    };
+    let alone = told(&["half_page", "full_page"]);
+    for first in ["tafp_4096", "r4096", "tafp_4092"] {
+        let both = told(&[first, "full_page"]);
+        assert_eq!(both.lookups, alone.lookups, "{first}");
+        assert!(both.windows[first] + both.windows["full_page"] > 0, "{first}: {:?}", both.windows);
+        assert_eq!(both.windows.values().sum::<u64>(), both.lookups - both.hits, "{first}");
+    }
+}
+
 #[test]
 fn windows_that_cannot_be_chosen_are_refused() {
     let ghosts = |more: Value| {

@@ -2,6 +2,8 @@
 //!
 //! Source: IEEK paper 2012-50-3-10, sections 3 and 4 of the specification drawn from it.
 
+use std::fmt::Display;
+
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
@@ -58,12 +60,17 @@ pub(super) const fn header_bytes(charge_headers: bool) -> u32 {
     if charge_headers { 8 } else { 0 }
 }
 
-/// Refuse a window that no miss can fetch: `bytes` of a page.
-pub(super) fn check_forward(key: &str, bytes: u32, page: PageSizes) -> Result<(), ConfigError> {
+/// Refuse a window that no miss can fetch: `bytes` of a page, written as `found`.
+pub(super) fn check_forward(
+    key: &str,
+    bytes: u32,
+    found: impl Display,
+    page: PageSizes,
+) -> Result<(), ConfigError> {
     let page = page.page_bytes;
     if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) || u64::from(bytes) > page {
-        let expected = format!("must be a multiple of 4, from 4 to geometry.page_bytes ({page})");
-        return refuse(key, bytes, expected);
+        let expected = format!("needs a multiple of 4 bytes, from 4 to geometry.page_bytes ({page})");
+        return refuse(key, found, expected);
     }
     Ok(())
 }

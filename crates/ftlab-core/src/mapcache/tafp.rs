@@ -52,7 +52,7 @@ impl FixedWindow for TafpKeys {
     }
 
     fn check(&self, page: PageSizes) -> Result<(), ConfigError> {
-        check_forward("window_bytes", self.window_bytes, page)
+        check_forward("window_bytes", self.window_bytes, self.window_bytes, page)
     }
 }
 

@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for CandidateWindow {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
             de::Error::custom(format!(
-                "{text:?} is no window: expected \"full_page\", \"half_page\", or \"tafp_N\" or \"rN\" with N bytes, a multiple of 4"
+                "{text:?} is no window: expected \"full_page\", \"half_page\" or \"tafp_N\", and for ghosts \"rN\", with N bytes, a multiple of 4"
             ))
         })
     }
@@ -94,7 +94,7 @@ pub(super) fn check_candidates(candidates: &[CandidateWindow], page: PageSizes) 
     }
     for (at, candidate) in candidates.iter().enumerate() {
         if let CandidateWindow::Forward(bytes) | CandidateWindow::Request(bytes) = candidate {
-            check_forward("candidates", *bytes, page)?;
+            check_forward("candidates", *bytes, format!("\"{candidate}\""), page)?;
         }
         if candidates[..at].contains(candidate) {
             let expected = "is there twice: each window is chosen and counted once";
