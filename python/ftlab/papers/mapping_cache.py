@@ -37,8 +37,8 @@ _POINTS, _OFF, _FEW = 10.0, 5.0, 0.05
 _EQUAL, _SAME = 0.5, 0.05
 # The penalties that Table 3 implies differ by that much through its rounding.
 _ROUNDING = 0.04
-# A ratio that Table 3 implies, and that of a stand-in.
-_NEAR = 0.1
+# A ratio that Table 3 implies, and that of a stand-in; and of cells what "nearly everywhere" is.
+_NEAR, _NEARLY = 0.1, 0.9
 
 
 class Row(NamedTuple):
@@ -792,7 +792,7 @@ def _recorded_claims(results: Results) -> list[Claim]:
                         holds=equal and abs((gain or 0.0) - published) <= _POINTS,
                         tolerance=f"the same sign, and within {_POINTS:.0f} points",
                         direction=equal,
-                        otherwise="no recording at hand"
+                        otherwise="not run: no recording is at hand"
                         if gain is None
                         else "the same sign, another size"
                         if equal
@@ -1074,27 +1074,27 @@ def _parameter_findings(results: Results) -> list[Finding]:
     signs = [(ours > 0) == (published > 0) for ours, published in late if ours is not None]
     return [
         *_within(
-            "on PC and TPC-C, points by which weights 0.99 and 0.9999 move the cells of Table 3: 4 at most",
-            moved(("weight 0.99", "weight 0.9999"), others), 0, 4,
+            "on PC and TPC-C, points by which weights 0.99 and 0.9999 move the cells of Table 3: 3 at most",
+            moved(("weight 0.99", "weight 0.9999"), others), 0, 3,
         ),
         *_within(
             "points by which the readings of N move the cells: 1 at most",
             moved(("window with the entry asked for",), list(TABLE_2)), 0, 1,
         ),
         *_within(
-            "on TPC-C at 16 KiB, points by which headers lower what BSB gains over Half: 2 to 5",
+            "on TPC-C at 16 KiB, points by which headers lower what BSB gains over Half: 1 at most",
             [
                 None if one is None or two is None else one - two
                 for name in others[1:]
                 for one, two in [(swept.gain(name, "Half", 16), gain(name, "Half", 16, "headers charged"))]
-            ], 1.5, 5.5,
+            ], -1, 1,
         ),
         *_count(
             "a choice every 10,000 accesses: published signs against Full at 32 and 64 KiB", signs, holds=all(signs)
         ),
         *_within(
-            "all changes of a page written: BSB gains 58 to 66 % on Financial",
-            cells("all changes of a page written", ["Financial"]), 57.5, 66.5,
+            "all changes of a page written: BSB gains 55 to 63 % on Financial",
+            cells("all changes of a page written", ["Financial"]), 54.5, 63.5,
         ),
     ]  # fmt: skip
 
@@ -1103,18 +1103,14 @@ def _scheme_findings(results: Results) -> list[Finding]:
     swept, recorded = Measured(results, "sweep", PENALTY), Measured(results, "recorded", PENALTY, "trace")
     traces = list(dict.fromkeys(key[0] for key in recorded.values))
     found = []
-    for scheme, less, names in (
-        ("S-FTL", True, list(TABLE_2)),
-        ("LeaFTL", True, ["PC", "Financial"]),
-        ("LeaFTL", False, ["TPC-C 1", "TPC-C 2"]),
-    ):
-        cells = _cheaper(swept, scheme, names)
-        said = f"{scheme} costs less than BSB on {', '.join(names)}: {'everywhere' if less else 'nowhere'}"
-        found += _count(said, cells, holds=all(cell == less for cell in cells))
-    cells = _cheaper(recorded, "LeaFTL", traces)
-    found += _count("LeaFTL costs less than BSB on recordings: everywhere", cells, holds=all(cells))
-    cells = _cheaper(recorded, "S-FTL", [name for name in traces if name != "TPC-C, 7,000"])
-    found += _count("S-FTL costs less than BSB on recordings other than TPC-C: everywhere", cells, holds=all(cells))
+    for scheme in ("S-FTL", "LeaFTL"):
+        cells = _cheaper(swept, scheme, list(TABLE_2))
+        said = f"{scheme} costs less than BSB on {', '.join(TABLE_2)}: nearly everywhere"
+        found += _count(said, cells, holds=bool(cells) and sum(cells) >= _NEARLY * len(cells))
+        without = "TPC-C, 7,000" if scheme == "S-FTL" else ""
+        cells = _cheaper(recorded, scheme, [name for name in traces if name != without])
+        said = f"{scheme} costs less than BSB on recordings{' other than TPC-C' if without else ''}: nearly everywhere"
+        found += _count(said, cells, holds=bool(cells) and sum(cells) >= _NEARLY * len(cells))
     least = [
         cost == min(other for (name, _, size), other in swept.values.items() if (name, size) == ("Financial", kib))
         for (name, scheme, kib), cost in swept.values.items()
@@ -1162,7 +1158,7 @@ def _drive_findings(results: Results) -> list[Finding]:
         *_count(
             "in the full drive, by the nearest run, BSB does what Full does: on each workload", same, holds=all(same)
         ),
-        *_within("in the full drive, points between the hits of S-FTL and of Half: 5 at most", apart, 0, 5),
+        *_within("in the full drive, points between the hits of S-FTL and of Half: 7 at most", apart, 0, 7),
         *_within(
             "in the full drive, percent by which TPFTL writes more than the scheme that writes least: 1 at most",
             [100 * share for share in low], 0, 1,
@@ -1187,14 +1183,14 @@ def findings(results: Results) -> list[Finding]:
         return [None if score is None else 100 * score * (1 - _WEIGHT)]
 
     return [
-        *_within("on Financial at 16 and 32 KiB, BSB costs 41 to 53 % less than Half and Full", financial, 40.5, 53.5),
+        *_within("on Financial at 16 and 32 KiB, BSB costs 48 to 60 % less than Half and Full", financial, 47.5, 60.5),
         *_within(
             "by the nearest run, on PC and TPC-C, BSB chooses Full at 99.9 % of the misses",
             [100 * share for share in locked], 99.85, 100, 2,
         ),
         *_within("by the nearest run, on TPC-C 1, BSB believes TaFP 256 to serve 4 %", believed(_BOARDS[1]), 3.5, 4.5),
-        *_within("on TPC-C 1, BSB believes TaFP 256 to serve 98 %", believed(_BOARDS[0]), 97.5, 98.5),
-        *_within("on TPC-C 1, TaFP 256 serves 98 % alone", [None if alone is None else 100 * alone], 97.5, 98.5, 2),
+        *_within("on TPC-C 1, BSB believes TaFP 256 to serve 98 to 99 %", believed(_BOARDS[0]), 97.5, 99.5),
+        *_within("on TPC-C 1, TaFP 256 serves 92 % alone", [None if alone is None else 100 * alone], 91.5, 93.5, 2),
         *_parameter_findings(results),
         *_scheme_findings(results),
         *_drive_findings(results),

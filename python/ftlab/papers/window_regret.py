@@ -109,7 +109,7 @@ def recorded(recordings: Iterable[Recording]) -> list[dict[str, Any]]:
 
 
 def is_long(label: str) -> bool:
-    """Whether a workload has so many requests that the best window can be learned."""
+    """Whether a workload has enough requests to learn the best window from."""
     return any(each.label == label and each.requests >= LONG for each in (*RECORDINGS, *MORE))
 
 

@@ -271,7 +271,9 @@ fn generated_writes_take_from_a_hundredth_to_more_than_a_table() {
         assert!((127.0..129.0).contains(&saving.plain) && (8.0..8.3).contains(&saving.sftl), "{saving}");
     }
     // A log, clusters of pages, and single ones.
-    let (mixed, _) = of("like-tpcc1", if is_long() { 2_000_000 } else { 500_000 }, &[], &[]);
+    let by_address =
+        settings(&[("workload.db.checkpoint_order", &"address"), ("workload.db.commit_bytes", &7430)]);
+    let (mixed, _) = of("like-tpcc1", if is_long() { 2_000_000 } else { 500_000 }, &[], &by_address);
     assert!((3.75..18.9).contains(&mixed[0].plain), "{}", mixed[0]);
     assert!(mixed[2].plain > 1.2 * mixed[0].plain, "a larger bound joins runs: {}", mixed[2]);
     // Nothing can be learned where units that are written together have nothing to do with each other.
