@@ -1114,9 +1114,9 @@ def _scheme_findings(results: Results) -> list[Finding]:
     least = [
         cost == min(other for (name, _, size), other in swept.values.items() if (name, size) == ("Financial", kib))
         for (name, scheme, kib), cost in swept.values.items()
-        if (name, scheme) == ("Financial", "TPFTL") and kib <= 256  # noqa: PLR2004 - KiB, as the sentence says
+        if (name, scheme) == ("Financial", "TPFTL") and kib <= 128  # noqa: PLR2004 - KiB, as the sentence says
     ]
-    found += _count("TPFTL costs least of all on Financial, up to 256 KiB: everywhere", least, holds=all(least))
+    found += _count("TPFTL costs least of all on Financial, up to 128 KiB: everywhere", least, holds=all(least))
     for said, name, kibs, low, high in (
         ("BSB / its best window on MSR prxy_0: 7 times", "MSR prxy_0, first 20,000", SMALL_KIB, 6.5, 7.5),
         (
