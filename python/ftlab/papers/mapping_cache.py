@@ -230,8 +230,8 @@ def _studies(size: Size) -> list[dict[str, Any]]:
         deciding = [*FIXED[-2:], BSB, NEAREST, GHOSTS[0]]
         studies.append(study("other-seeds", deciding, small, workload=workloads, seeds=list(_SEEDS)))
         cut = {"requests": regret.STAND_IN_REQUESTS, "transform": [CLOSED_UP]}
-        others_ = [{"extends": name, **cut, "label": name} for name in regret.STAND_INS]
-        studies.append(study("stand-ins", windows, sizes, workload=others_))
+        elsewhere = [{"extends": name, **cut, "label": name} for name in regret.STAND_INS]
+        studies.append(study("stand-ins", windows, sizes, workload=elsewhere))
     own = _own_operations("own operations", _requests("Financial", size))
     studies.append(study("own-operations", [*FIXED[-2:], BSB], small, workload=[own]))
     recordings = (*regret.RECORDINGS, *regret.MORE) if size == "full" else regret.RECORDINGS

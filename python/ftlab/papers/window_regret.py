@@ -44,7 +44,7 @@ class Recording(NamedTuple):
     requests: int
 
 
-_FINANCIAL, _DESKTOP = "umass-spc/flashsim-fin1.trace.zst", "desktop-misc/flashsim-desktop.trace.zst"
+_FINANCIAL = "umass-spc/flashsim-fin1.trace.zst"
 RECORDINGS = (
     Recording("Financial1, first 50,000", _FINANCIAL, _PAGES, {"transform": [AS_WRITES]}, 50_000),
     Recording("Financial1, first 50,000, own operations", _FINANCIAL, _PAGES, {}, 50_000),
@@ -61,7 +61,7 @@ RECORDINGS = (
     Recording("MSR rsrch_1", "msr-cambridge/rsrch_1.csv.zst", "msr", {}, 13_780),
     Recording("MySQL server", "1and1-datacentre/linux-mysql.load.gz", "blkreplay", {}, 80_794),
     Recording("CloudPhysics disk", "cloudphysics/cloudPhysicsIO.vscsi", "vscsi", {}, 113_872),
-    Recording("desktop", _DESKTOP, _PAGES, {}, 32_527),
+    Recording("desktop", "desktop-misc/flashsim-desktop.trace.zst", _PAGES, {}, 32_527),
 )
 # In the full size alone.
 MORE = (
@@ -161,7 +161,7 @@ def table(results: Results, fixed: Sequence[str], schemes: Sequence[str]) -> Tab
     for study, source in _SOURCES:
         penalty = Measured(results, study, PENALTY, source)
         counted = Measured(results, study, "map_cache.scores.regret", source)
-        for workload, kib in sorted(penalty.places(), key=lambda place: (place[0], place[1])):
+        for workload, kib in sorted(penalty.places()):
             costs = penalty.all(workload, fixed, kib)
             if not costs:
                 continue
