@@ -4,6 +4,7 @@
 //! preconditioned before that. `--smoke` does a hundredth of the work, so that the benches cannot rot; `--only overwrites`,
 //! `--only reference`, `--only session`, `--only mapping`, `--only cuts`, `--only backups`, `--only merges`,
 //! `--only buffers`, `--only evictions`, `--only nvm`, `--only parts`, `--only peers` or `--only fill` does one part.
+//! `--rows TEXT` does only those rows of `mapping` whose names have the text, such as `"zipf, bsb"`.
 #![allow(clippy::print_stdout, reason = "a bench prints its results")]
 
 mod buffers;
@@ -50,7 +51,8 @@ const SMOKE: Scale =
 fn main() {
     let smoke = std::env::args().any(|arg| arg == "--smoke");
     let scale = if smoke { SMOKE } else { FULL };
-    let only = std::env::args().skip_while(|arg| arg != "--only").nth(1);
+    let value = |flag: &str| std::env::args().skip_while(|arg| arg != flag).nth(1);
+    let only = value("--only");
     let wanted = |part: &str| only.as_ref().is_none_or(|only| only == part);
     // First, as it tells what memory the process takes.
     if wanted("fill") {
@@ -66,7 +68,7 @@ fn main() {
         sessions(&scale);
     }
     if wanted("mapping") {
-        mapping_caches(&scale);
+        mapping_caches(&scale, &value("--rows").unwrap_or_default());
     }
     if wanted("cuts") {
         power::cuts(&scale);
@@ -396,8 +398,8 @@ fn feed_closed(session: &mut Session, requests: &[Request], depth: usize) -> Res
     Ok(told)
 }
 
-/// Lookups in every mapping cache, without flash, on a footprint of a million pages.
-fn mapping_caches(scale: &Scale) {
+/// Lookups in every mapping cache, without flash, on a footprint of a million pages; of those rows whose names have `wanted`.
+fn mapping_caches(scale: &Scale, wanted: &str) {
     const PAGES: u64 = 1_000_000;
     println!("mapping caches, a million pages, 256 KiB, half of the accesses write");
     for (workload, keys) in [
@@ -425,6 +427,10 @@ fn mapping_caches(scale: &Scale) {
             ),
         ];
         for (kind, how, own, floor) in rows.chain(more) {
+            let row = format!("{workload}, {kind}{how}");
+            if !row.contains(wanted) {
+                continue;
+            }
             let mut device = settings(&[("map_cache.kind", &kind), ("map_cache.bytes", &(256 << 10))]);
             device.extend(own);
             let (seconds, outcome) =
@@ -432,7 +438,7 @@ fn mapping_caches(scale: &Scale) {
             let cache = outcome.summary.parts.get::<MapCacheSummary>();
             let (lookups, hit_ratio) = cache.map_or((0, 0.0), |cache| (cache.lookups, cache.hit_ratio));
             println!(
-                "    {workload}, {kind}{how}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
+                "    {row}: {:.1} M lookups/s (asked for: {floor:.0}), hit ratio {hit_ratio:.4}, hash {:016x}",
                 lookups as f64 / seconds / 1e6,
                 hash(&outcome)
             );
@@ -448,6 +454,6 @@ mod tests {
         super::overwrites(&super::SMOKE);
         super::reference_drive(&super::SMOKE);
         super::sessions(&super::SMOKE);
-        super::mapping_caches(&super::SMOKE);
+        super::mapping_caches(&super::SMOKE, "");
     }
 }

@@ -40,6 +40,18 @@ impl Links {
         }
     }
 
+    /// `key` will be looked up soon, in one of `nodes` where `node_of` has that plus 1: ask the processor for the next of
+    /// the stages 0, 1 and 2.
+    #[inline]
+    pub(crate) fn look_ahead_for<T>(&self, nodes: &[T], node_of: &[u32], key: usize, stage: u32) {
+        if stage == 0 {
+            table::prefetch(node_of, key);
+        } else if let Some(node) = node_of[key].checked_sub(1) {
+            table::prefetch(nodes, node as usize);
+            self.look_ahead(Some(node), stage);
+        }
+    }
+
     /// `node`, if it is known, will move soon: ask the processor for the next of the stages 1 and 2.
     #[inline]
     pub(crate) fn look_ahead(&self, node: Option<u32>, stage: u32) {
@@ -133,6 +145,24 @@ impl List {
             let newer = if node == NONE { NONE } else { links.of[node as usize].0 };
             std::mem::replace(&mut node, newer)
         })
+    }
+
+    /// The least recent of `nodes` leaves next, and the one before it then: ask the processor for what that touches, with
+    /// the place in `node_of` of the first one's `key`.
+    #[inline]
+    pub(crate) fn look_at_victims<T>(
+        &self,
+        links: &Links,
+        nodes: &[T],
+        node_of: &[u32],
+        key: impl Fn(&T) -> u32,
+    ) {
+        let [node, next] = self.least_recent(links);
+        if next != NONE {
+            table::prefetch(node_of, key(&nodes[node as usize]) as usize);
+            table::prefetch(nodes, next as usize);
+            links.prefetch(next);
+        }
     }
 
     /// From the most to the least recent.
@@ -428,19 +458,26 @@ pub(crate) struct Recent {
     log: Vec<u32>,
     /// Before it all is void.
     first: usize,
+    /// The next place.
+    end: usize,
 }
+
+/// How many places ahead a walk over the log asks for keys.
+const LOG_AHEAD: usize = 8;
 
 impl Recent {
     /// `capacity` of the keys 0 to `keys` - 1, one at least.
     pub(crate) fn new(capacity: u32, keys: u32) -> Self {
         let capacity = capacity.max(1);
         let log = if capacity < keys { Self::log_len(capacity) } else { 0 };
+        // The first place stays void, so that no key has the place before the end at the start.
         Self {
             capacity,
             len: 0,
             place_of: vec![0; keys as usize],
-            log: Vec::with_capacity(log as usize),
-            first: 0,
+            log: vec![0; log as usize],
+            first: 1,
+            end: 1,
         }
     }
 
@@ -449,39 +486,52 @@ impl Recent {
         capacity as u64 * 3 + 16
     }
 
+    /// Ask the processor for what a touch of `key` changes.
+    #[inline]
+    pub(crate) fn look_ahead(&self, key: u32) {
+        table::prefetch(&self.place_of, key as usize);
+    }
+
     #[inline]
     pub(crate) fn has(&self, key: u32) -> bool {
         self.place_of[key as usize] != 0
     }
 
     /// True when it was among them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&mut self, key: u32) -> bool {
         let place = &mut self.place_of[key as usize];
-        if *place != 0 && *place as usize == self.log.len() {
-            return true;
+        let held = *place != 0;
+        if self.log.is_empty() {
+            *place = 1;
+            return held;
         }
-        if self.log.capacity() == 0 {
-            return std::mem::replace(place, 1) != 0;
+        // The latest key keeps its place: written behind it, it is not there. Cheaper than a guess.
+        let end = self.end;
+        self.log[end] = key;
+        let end = end + usize::from(*place as usize != end);
+        *place = end as u32;
+        self.end = end;
+        if !held {
+            self.make_room();
         }
-        if self.log.len() == self.log.capacity() {
+        if end == self.log.len() {
             self.close_up();
         }
-        self.log.push(key);
-        let place = std::mem::replace(&mut self.place_of[key as usize], self.log.len() as u32);
-        if place != 0 {
-            return true;
-        }
-        if self.len < self.capacity {
-            self.len += 1;
-        } else {
-            self.drop_oldest();
-        }
-        false
+        held
     }
 
-    fn drop_oldest(&mut self) {
+    /// A key came.
+    #[inline(never)]
+    fn make_room(&mut self) {
+        if self.len < self.capacity {
+            self.len += 1;
+            return;
+        }
         loop {
+            if let Some(next) = self.log.get(self.first + LOG_AHEAD) {
+                table::prefetch(&self.place_of, *next as usize);
+            }
             let place = &mut self.place_of[self.log[self.first] as usize];
             self.first += 1;
             if *place as usize == self.first {
@@ -491,19 +541,22 @@ impl Recent {
         }
     }
 
+    #[cold]
     fn close_up(&mut self) {
         let mut kept = 0;
-        for at in self.first..self.log.len() {
+        for at in self.first..self.end {
+            if let Some(next) = self.log.get(at + LOG_AHEAD) {
+                table::prefetch(&self.place_of, *next as usize);
+            }
             let key = self.log[at];
             let place = &mut self.place_of[key as usize];
-            if *place as usize == at + 1 {
-                self.log[kept] = key;
-                kept += 1;
-                *place = kept as u32;
-            }
+            let is_last = *place as usize == at + 1;
+            self.log[kept] = key;
+            kept += usize::from(is_last);
+            *place = if is_last { kept as u32 } else { *place };
         }
-        self.log.truncate(kept);
         self.first = 0;
+        self.end = kept;
     }
 
     pub(crate) fn table_bytes(&self) -> u64 {

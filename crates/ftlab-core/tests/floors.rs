@@ -53,7 +53,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("metrics", &["cause", "time", "tape", "host/request"]),
     ("run", &["error", "interrupt", "metrics"]),
-    ("mapcache", &["error", "time", "quantity", "scheme", "geometry", "plane_order", "recency"]),
+    ("mapcache", &["error", "table", "time", "quantity", "scheme", "geometry", "plane_order", "recency"]),
     ("buffer", &["error", "quantity", "table", "scheme", "geometry", "recency"]),
     ("nvm", &["quantity", "scheme", "buffer"]),
     ("ftl/gc", &["error", "table", "tape", "rng", "scheme", "geometry"]),
@@ -105,7 +105,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("mapcache/translation", &["time", "geometry", "metrics", "mapcache", "config"]),
     (
         "mapcache/alone",
-        &["error", "geometry", "access", "metrics", "mapcache", "config", "mapcache/translation"],
+        &["error", "table", "geometry", "access", "metrics", "mapcache", "config", "mapcache/translation"],
     ),
     ("layer", &["error", "cause", "tape", "geometry", "access", "flash/nand", "metrics", "config", "flash"]),
     (

@@ -5,6 +5,7 @@ use crate::config::DeviceConfig;
 use crate::error::{FlashResult, RunError, refuse};
 use crate::ftl::page::GcCounts;
 use crate::host::admission::Admission;
+use crate::host::look_ahead;
 use crate::host::request::{Op, SourceFactory};
 use crate::host::run_metrics::{RunMetrics, warned};
 use crate::host::split::Splitter;
@@ -18,6 +19,11 @@ use crate::metrics::summary::{MemorySummary, WearSummary, WriteAmplification};
 use crate::run::{RunControl, RunOptions, RunOutcome};
 
 impl Driven for CacheAlone {
+    #[inline(always)]
+    fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
+        look_ahead(admission, splitter, |lpn, stage| CacheAlone::look_ahead(self, lpn, stage));
+    }
+
     #[inline]
     fn access(&mut self, op: Op, _: u64, access: &Access<'_>) -> FlashResult<()> {
         match op {

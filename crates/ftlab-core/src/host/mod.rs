@@ -23,7 +23,7 @@ use crate::flash::Flash;
 use crate::flash::port::{CountingPort, FlashPort};
 use crate::geometry::Lpn;
 use crate::host::admission::Admission;
-use crate::host::request::{Op, Request};
+use crate::host::request::Op;
 use crate::host::split::Splitter;
 use crate::layer::Ftl;
 use crate::layer::{Layer, Layering};
@@ -57,6 +57,21 @@ const AHEAD: [usize; 3] = [24, 16, 8];
 /// Requests looked at together: every so many, the next ones of each stage.
 const GROUP: usize = 4;
 
+/// Call `ask` with the units of requests that come soon, and the stage of [`Layer::prefetch`] that it is time for.
+#[inline(always)]
+pub(crate) fn look_ahead(admission: &Admission, splitter: &Splitter, mut ask: impl FnMut(Lpn, u32)) {
+    if !admission.position().is_multiple_of(GROUP) {
+        return;
+    }
+    for (stage, ahead) in (0..).zip(AHEAD) {
+        for request in admission.peek::<GROUP>(ahead) {
+            if request.lba < splitter.sectors() {
+                ask(splitter.unit(request.lba), stage);
+            }
+        }
+    }
+}
+
 impl<L, P: FlashPort> Drive<L, P> {
     /// A drive whose topmost layer is `top`.
     pub(crate) fn new(top: L, flash: Flash<P>, shadow: Option<ShadowStore>) -> Self {
@@ -68,20 +83,7 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
     /// A workload tells the future: ask the processor for what its next requests will touch.
     #[inline(always)]
     pub(crate) fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
-        if admission.position().is_multiple_of(GROUP) {
-            self.look_at(admission.peek::<GROUP>(AHEAD[0]), splitter, 0);
-            self.look_at(admission.peek::<GROUP>(AHEAD[1]), splitter, 1);
-            self.look_at(admission.peek::<GROUP>(AHEAD[2]), splitter, 2);
-        }
-    }
-
-    #[inline(always)]
-    fn look_at(&self, requests: &[Request], splitter: &Splitter, stage: u32) {
-        for request in requests {
-            if request.lba < splitter.sectors() {
-                self.top.prefetch(&self.flash.nand, splitter.unit(request.lba), stage);
-            }
-        }
+        look_ahead(admission, splitter, |lpn, stage| self.top.prefetch(&self.flash.nand, lpn, stage));
     }
 
     /// Add what the drive has come to.

@@ -16,6 +16,7 @@ use crate::mapcache::scheme::PageSizes;
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::mapcache::translation::{MapCacheSummary, Translation};
 use crate::metrics::series::Readings;
+use crate::table;
 
 /// How translation pages divide the logical space: without flash there are no planes and no slots to tell apart.
 pub fn layout(config: &DeviceConfig) -> TranslationLayout {
@@ -44,6 +45,9 @@ pub fn check(config: &DeviceConfig, sizes: PageSizes) -> Result<(), ConfigError>
 pub fn bytes_at_most(config: &DeviceConfig) -> u64 {
     8 * config.logical_pages()
 }
+
+/// How many changes ahead of one that takes its place memory is asked for.
+const BATCH_AHEAD: usize = 8;
 
 /// A mapping cache, and what it sees of a drive that is not there.
 #[derive(Debug, Clone)]
@@ -80,6 +84,15 @@ impl CacheAlone {
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
         })
+    }
+
+    /// See [`MapCache::look_ahead`](crate::mapcache::cache::MapCache::look_ahead).
+    #[inline]
+    pub(crate) fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            table::prefetch(&self.table, lpn.index());
+        }
+        self.translation.cache.look_ahead(lpn, stage);
     }
 
     /// Look up every unit of an access. A trim forgets those that it covers wholly.
@@ -147,10 +160,15 @@ impl CacheAlone {
         }
         self.batch.sort_unstable();
         let mut batch = std::mem::take(&mut self.batch);
-        for lpn in batch.drain(..) {
-            let (_, trim) = std::mem::take(&mut self.batched[lpn as usize]);
-            self.change(Lpn(lpn), trim);
+        for (at, lpn) in batch.iter().enumerate() {
+            if let Some(next) = batch.get(at + BATCH_AHEAD) {
+                table::prefetch(&self.table, *next as usize);
+                table::prefetch(&self.batched, *next as usize);
+            }
+            let (_, trim) = std::mem::take(&mut self.batched[*lpn as usize]);
+            self.change(Lpn(*lpn), trim);
         }
+        batch.clear();
         self.batch = batch;
     }
 

@@ -21,6 +21,7 @@ use crate::mapcache::windows::{CandidateWindow, check_candidates};
 use crate::quantity;
 use crate::recency::{NONE, Recent};
 use crate::scheme::{Contrast, Scheme};
+use crate::table;
 
 /// What `bsb` compares an access with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -188,7 +189,6 @@ struct Candidate {
     bytes: u32,
     /// Runs of this size that memory holds, with their headers.
     held: u32,
-    score: f64,
     chosen: u64,
 }
 
@@ -197,8 +197,10 @@ struct Candidate {
 struct Alone {
     /// Base-2 logarithm of the entries of a block.
     shift: u32,
-    /// How far it reaches ahead of its origin; `None` for halves and whole pages, which a block is.
-    reach: Option<u32>,
+    /// Whether a block is what it fetches: halves and whole pages.
+    is_block: bool,
+    /// Otherwise how far it reaches ahead of its origin.
+    reach: u32,
     blocks: Recent,
 }
 
@@ -217,25 +219,24 @@ impl Alone {
     }
 
     fn new(window: Window, held: u32, layout: TranslationLayout) -> Self {
-        let reach = if let Window::Forward(more) = window { Some(more) } else { None };
+        let (is_block, reach) = if let Window::Forward(more) = window { (false, more) } else { (true, 0) };
         let blocks = Recent::new(held, Self::all(window, layout));
-        Self { shift: Self::shift(window, layout), reach, blocks }
+        Self { shift: Self::shift(window, layout), is_block, reach, blocks }
     }
 
     /// Whether it would have `lpn` in memory, where it was last fetched for `origin` (a logical unit plus 1, or 0). It does
     /// have it then.
     #[inline]
+    #[expect(clippy::needless_bitwise_bool, reason = "a jump here cannot be guessed")]
     fn access(&mut self, lpn: Lpn, origin: &mut u32) -> bool {
         let here = lpn.0 >> self.shift;
-        let Some(reach) = self.reach else { return self.blocks.touch(here) };
         let from = origin.wrapping_sub(1);
-        let reached = *origin != 0 && lpn.0.wrapping_sub(from) <= reach;
-        let origin_held = reached && self.blocks.has(from >> self.shift);
+        let reached = (*origin != 0) & (lpn.0.wrapping_sub(from) <= self.reach);
+        let origin_block = if reached { from >> self.shift } else { here };
+        let origin_held = self.blocks.has(origin_block);
         let held = self.blocks.touch(here);
-        let covered = reached && (held || origin_held);
-        if !covered {
-            *origin = lpn.0 + 1;
-        }
+        let covered = (held & self.is_block) | (reached & (held | origin_held));
+        *origin = if covered { *origin } else { lpn.0 + 1 };
         covered
     }
 }
@@ -262,7 +263,10 @@ enum Points {
 #[derive(Debug, Clone)]
 pub struct Bsb {
     runs: Runs,
+    /// From the smallest window to the largest.
     candidates: Vec<Candidate>,
+    /// For each.
+    scores: Vec<f64>,
     weight: f64,
     points: Points,
     decision_interval: u32,
@@ -276,9 +280,10 @@ impl MapCacheScheme for Bsb {
         let candidate = |name: &CandidateWindow| {
             let window = keys.window(*name);
             let (bytes, held) = (window.bytes(layout), held(window));
-            Candidate { name: name.to_string(), window, bytes, held, score: 0.0, chosen: 0 }
+            Candidate { name: name.to_string(), window, bytes, held, chosen: 0 }
         };
-        let candidates: Vec<Candidate> = keys.candidates.iter().map(candidate).collect();
+        let mut candidates: Vec<Candidate> = keys.candidates.iter().map(candidate).collect();
+        candidates.sort_by_key(|candidate| candidate.bytes);
         let (points, ranks) = match keys.board {
             Board::OwnOrigin => {
                 let alone = |candidate: &Candidate| {
@@ -307,7 +312,8 @@ impl MapCacheScheme for Bsb {
             decision_interval: keys.decision_interval,
             until_decision: 0,
             // The smallest window: least memory, least time.
-            choice: smallest(&candidates),
+            choice: 0,
+            scores: vec![0.0; candidates.len()],
             candidates,
         }
     }
@@ -368,25 +374,24 @@ impl Bsb {
     fn score(&mut self, lpn: Lpn, run: u32) {
         let layout = self.runs.layout;
         let weight = self.weight;
-        let all = self.candidates.iter_mut();
         match &mut self.points {
             Points::OwnOrigin { alone, origins } => {
                 let origins = &mut origins[layout.tpn(lpn) as usize * alone.len()..][..alone.len()];
-                for ((candidate, alone), origin) in all.zip(alone).zip(origins) {
+                for ((score, alone), origin) in self.scores.iter_mut().zip(alone).zip(origins) {
                     let point = alone.access(lpn, origin);
-                    candidate.score = candidate.score * weight + f64::from(u8::from(point));
+                    *score = *score * weight + f64::from(u8::from(point));
                 }
             }
             Points::NearestRun { balanced, by_runs, pages, halves } => {
                 let run = if run == NONE { self.runs.nearest(lpn) } else { run };
                 if run == NONE {
-                    all.for_each(|candidate| candidate.score *= weight);
+                    self.scores.iter_mut().for_each(|score| *score *= weight);
                 } else {
                     let origin = Lpn(self.runs.run(run).origin);
                     // Everything about the run is asked of where it was fetched for.
                     let page_recent = pages.has(layout.tpn(origin));
                     let half_recent = halves.has(layout.tpn(origin) * 2 + half(layout, origin));
-                    for candidate in all {
+                    for (score, candidate) in self.scores.iter_mut().zip(&self.candidates) {
                         let in_memory = !*balanced
                             || match candidate.window {
                                 Window::Full if !*by_runs => page_recent,
@@ -394,7 +399,7 @@ impl Bsb {
                                 _ => self.runs.order.is_below(run, candidate.held),
                             };
                         let point = in_memory && candidate.window.covers(layout, origin, lpn);
-                        candidate.score = candidate.score * weight + f64::from(u8::from(point));
+                        *score = *score * weight + f64::from(u8::from(point));
                     }
                 }
                 pages.touch(layout.tpn(lpn));
@@ -406,26 +411,16 @@ impl Bsb {
     /// The window with the highest score; of several, the smallest.
     fn choose(&mut self) -> Window {
         if self.until_decision == 0 {
-            let mut best = smallest(&self.candidates);
-            for (at, candidate) in self.candidates.iter().enumerate() {
-                let chosen = &self.candidates[best];
-                // Scores of equal histories are equal to the last bit.
-                let equal = candidate.score.to_bits() == chosen.score.to_bits();
-                if candidate.score > chosen.score || (equal && candidate.bytes < chosen.bytes) {
-                    best = at;
-                }
-            }
-            self.choice = best;
+            // Scores of equal histories are equal to the last bit. Without jumps, which nothing could foresee.
+            let highest = self.scores.iter().fold(0.0, |highest: f64, score| highest.max(*score));
+            let smallest = self.scores.iter().position(|score| score.to_bits() == highest.to_bits());
+            self.choice = smallest.unwrap_or(0);
             self.until_decision = self.decision_interval;
         }
         let candidate = &mut self.candidates[self.choice];
         candidate.chosen += 1;
         candidate.window
     }
-}
-
-fn smallest(candidates: &[Candidate]) -> usize {
-    (0..candidates.len()).min_by_key(|at| candidates[*at].bytes).unwrap_or(0)
 }
 
 impl MapCache for Bsb {
@@ -440,6 +435,18 @@ impl MapCache for Bsb {
         }
         self.until_decision = self.until_decision.saturating_sub(1);
         run != NONE
+    }
+
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        if stage == 0
+            && let Points::OwnOrigin { alone, origins } = &self.points
+        {
+            table::prefetch(origins, self.runs.layout.tpn(lpn) as usize * alone.len());
+            for alone in alone {
+                alone.blocks.look_ahead(lpn.0 >> alone.shift);
+            }
+        }
+        self.runs.look_ahead(lpn, stage);
     }
 
     fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {
@@ -466,7 +473,8 @@ impl MapCache for Bsb {
 
     fn report(&self) -> CacheReport {
         let windows = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.chosen));
-        let scores = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.score));
+        let names = self.candidates.iter().map(|candidate| candidate.name.clone());
+        let scores = names.zip(self.scores.iter().copied());
         CacheReport { windows: windows.collect(), scores: scores.collect(), ..self.runs.report() }
     }
 

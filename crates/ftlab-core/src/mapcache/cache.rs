@@ -136,6 +136,12 @@ pub trait MapCache: Debug + Send + DynClone {
         None
     }
 
+    /// `lpn` will be looked up in a few requests: ask the processor for what that will touch. Stages are those of
+    /// [`Layer::prefetch`](crate::layer::Layer::prefetch).
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        let _ = (lpn, stage);
+    }
+
     /// What its steps take, for a scheme that goes by it. Told once, before the first lookup.
     fn set_prices(&mut self, prices: Prices) {
         let _ = prices;

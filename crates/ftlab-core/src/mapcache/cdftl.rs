@@ -220,6 +220,7 @@ impl Cdftl {
         }
         self.order.remove(&mut self.entry_links, node);
         self.entry_of[lpn as usize] = 0;
+        self.order.look_at_victims(&self.entry_links, &self.entries, &self.entry_of, |entry| entry.lpn);
     }
 
     /// Take a page into the second level.
@@ -267,6 +268,10 @@ impl MapCache for Cdftl {
             ops.push(MapOp::fetch_page(self.layout, tpn));
         }
         hit
+    }
+
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        self.entry_links.look_ahead_for(&self.entries, &self.entry_of, lpn.index(), stage);
     }
 
     fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {

@@ -588,6 +588,10 @@ impl MapCache for Cftl {
         hit
     }
 
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        self.links.look_ahead_for(&self.entries, &self.page_entry_of, lpn.index(), stage);
+    }
+
     fn changed(&mut self, lpn: Lpn, _: u32, table: &[u32]) {
         let block = lpn.0 >> self.block_shift;
         if self.is_mapped(block) {

@@ -197,6 +197,7 @@ impl Dftl {
         }
         self.probationary.remove(&mut self.links, node);
         self.entry_of[lpn as usize] = 0;
+        self.probationary.look_at_victims(&self.links, &self.entries, &self.entry_of, |entry| entry.lpn);
         node
     }
 }
@@ -224,6 +225,10 @@ impl MapCache for Dftl {
             self.set_dirty(node);
         }
         false
+    }
+
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        self.links.look_ahead_for(&self.entries, &self.entry_of, lpn.index(), stage);
     }
 
     fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {

@@ -22,6 +22,7 @@ use crate::mapcache::windows::{CandidateWindow, check_candidates};
 use crate::quantity;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
+use crate::table;
 
 /// What a ghost takes for a run in a drive: first entry 4, length 2, flags 2, neighbours 2 each.
 const RUN_BYTES: u64 = 12;
@@ -189,7 +190,15 @@ impl Scheme for Ghosts {
 struct GhostRun {
     low: u32,
     high: u32,
+    /// The next run of its chain plus 1, or 0.
+    next: u32,
     dirty: bool,
+}
+
+impl GhostRun {
+    const fn entries(&self) -> u32 {
+        self.high - self.low + 1
+    }
 }
 
 /// Nanoseconds of what an access takes.
@@ -212,78 +221,108 @@ impl ByLevel {
     }
 }
 
-/// Places of runs by their first entry, with open addresses.
+/// Runs by their first entry, in chains: most have one run or none.
 #[derive(Debug, Clone)]
 struct Places {
-    /// A run plus 1, or 0. A power of two of them, half of them empty at least.
-    slots: Vec<u32>,
+    /// A run plus 1, or 0. A power of two of them, as many as runs at least.
+    first: Vec<u32>,
     len: usize,
 }
 
 impl Places {
     fn new(runs: u64) -> Self {
-        Self { slots: vec![0; (2 * runs.max(8)).next_power_of_two() as usize], len: 0 }
+        Self { first: vec![0; (2 * runs.max(8)).next_power_of_two() as usize], len: 0 }
     }
 
     #[inline]
     fn home(&self, low: u32) -> usize {
         // The high bits of a product depend on all bits of its factor.
-        ((u64::from(low.wrapping_mul(0x9e37_79b1)) * self.slots.len() as u64) >> 32) as usize
-    }
-
-    #[inline]
-    fn slot(&self, runs: &[GhostRun], low: u32) -> usize {
-        let mut at = self.home(low);
-        while runs[self.slots[at] as usize - 1].low != low {
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        at
+        ((u64::from(low.wrapping_mul(0x9e37_79b1)) * self.first.len() as u64) >> 32) as usize
     }
 
     /// The run that begins with `low`, which is there.
     #[inline]
     fn find(&self, runs: &[GhostRun], low: u32) -> u32 {
-        self.slots[self.slot(runs, low)] - 1
+        let mut run = self.first[self.home(low)] - 1;
+        while runs[run as usize].low != low {
+            run = runs[run as usize].next - 1;
+        }
+        run
     }
 
-    fn enter(&mut self, runs: &[GhostRun], run: u32) {
+    #[inline]
+    fn enter(&mut self, runs: &mut [GhostRun], run: u32) {
         self.len += 1;
-        if self.len * 2 > self.slots.len() {
-            let twice = vec![0; self.slots.len() * 2];
-            for slot in std::mem::replace(&mut self.slots, twice).into_iter().filter(|slot| *slot != 0) {
-                self.put(runs, slot);
+        if self.len > self.first.len() {
+            self.grow(runs);
+        }
+        self.put(runs, run);
+    }
+
+    #[inline]
+    fn put(&mut self, runs: &mut [GhostRun], run: u32) {
+        let home = self.home(runs[run as usize].low);
+        runs[run as usize].next = std::mem::replace(&mut self.first[home], run + 1);
+    }
+
+    #[cold]
+    fn grow(&mut self, runs: &mut [GhostRun]) {
+        let twice = vec![0; self.first.len() * 2];
+        for mut at in std::mem::replace(&mut self.first, twice) {
+            while at != 0 {
+                let next = runs[at as usize - 1].next;
+                self.put(runs, at - 1);
+                at = next;
             }
         }
-        self.put(runs, run + 1);
     }
 
-    fn put(&mut self, runs: &[GhostRun], slot: u32) {
-        let mut at = self.home(runs[slot as usize - 1].low);
-        while self.slots[at] != 0 {
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = slot;
-    }
-
-    fn leave(&mut self, runs: &[GhostRun], low: u32) {
-        let mask = self.slots.len() - 1;
-        let mut hole = self.slot(runs, low);
-        let mut at = hole;
+    #[inline]
+    fn leave(&mut self, runs: &mut [GhostRun], run: u32) {
         self.len -= 1;
-        loop {
-            at = (at + 1) & mask;
-            let slot = self.slots[at];
-            if slot == 0 {
-                break;
-            }
-            // Whoever is found from a place before the hole moves into it.
-            let home = self.home(runs[slot as usize - 1].low);
-            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
-                self.slots[hole] = slot;
-                hole = at;
-            }
+        let GhostRun { low, next, .. } = runs[run as usize];
+        let home = self.home(low);
+        if self.first[home] == run + 1 {
+            self.first[home] = next;
+            return;
         }
-        self.slots[hole] = 0;
+        let mut before = self.first[home] - 1;
+        while runs[before as usize].next != run + 1 {
+            before = runs[before as usize].next - 1;
+        }
+        runs[before as usize].next = next;
+    }
+}
+
+/// What steps take, in nanoseconds, by the number of entries.
+#[derive(Debug, Clone)]
+struct Costs {
+    fetch: Vec<f64>,
+    /// Of a part of a translation page; of a whole one, the last.
+    write_back: Vec<f64>,
+}
+
+impl Costs {
+    fn new(prices: Prices, layout: TranslationLayout) -> Self {
+        let bytes = (0..=layout.entries()).map(|entries| entries * ENTRY_BYTES);
+        let program = prices.program(layout.page_bytes());
+        let write_back = |bytes: u32| match layout.page_bytes() - bytes {
+            0 => ns(program),
+            rest => ns(program + prices.read(rest)),
+        };
+        Self {
+            fetch: bytes.clone().map(|bytes| ns(prices.read(bytes))).collect(),
+            write_back: bytes.map(write_back).collect(),
+        }
+    }
+
+    /// What writing a run back takes.
+    #[inline]
+    fn of_writing(&self, run: GhostRun, layout: TranslationLayout) -> f64 {
+        let tpn = layout.tpn(Lpn(run.low));
+        // The last page may have fewer entries.
+        let whole = (run.low == layout.first(tpn).0) & (run.high == layout.last(tpn).0);
+        self.write_back[if whole { layout.entries() } else { run.entries() } as usize]
     }
 }
 
@@ -392,7 +431,7 @@ impl Ghost {
         let newest = self.order.newest;
         if newest != NONE {
             let run = self.runs[newest as usize];
-            if run.low <= lpn && lpn <= run.high {
+            if lpn.wrapping_sub(run.low) < run.entries() {
                 return newest;
             }
         }
@@ -407,18 +446,9 @@ impl Ghost {
         if self.runs[run as usize].high >= lpn { run } else { NONE }
     }
 
-    /// What writing a run back takes, in nanoseconds.
-    fn write_back(run: GhostRun, layout: TranslationLayout, prices: Prices) -> f64 {
-        let bytes = (run.high - run.low + 1) * ENTRY_BYTES;
-        let tpn = layout.tpn(Lpn(run.low));
-        let whole = run.low == layout.first(tpn).0 && run.high == layout.last(tpn).0;
-        let rest = if whole { 0 } else { prices.read(layout.page_bytes() - bytes) };
-        ns(prices.program(layout.page_bytes()) + rest)
-    }
-
     /// Look up as the cache would; what that takes, where it takes anything.
     #[inline]
-    fn access(&mut self, lookup: Lookup, layout: TranslationLayout, prices: Prices) -> Option<Bill> {
+    fn access(&mut self, lookup: Lookup, layout: TranslationLayout, costs: &Costs) -> Option<Bill> {
         let lpn = lookup.lpn;
         let tpn = layout.tpn(lpn);
         let first = layout.first(tpn).0;
@@ -428,7 +458,7 @@ impl Ghost {
         };
         let run = self.find(lpn.0, first, aligned);
         if run == NONE {
-            return Some(self.fetch(lookup, aligned, layout, prices));
+            return Some(self.fetch(lookup, aligned, layout, costs));
         }
         self.order.touch(&mut self.links, run);
         let hit = &mut self.runs[run as usize];
@@ -436,10 +466,10 @@ impl Ghost {
             return None;
         }
         hit.dirty = true;
-        Some(Bill { spread: BILLED_EARLY * Self::write_back(*hit, layout, prices), paid: 0.0 })
+        Some(Bill { spread: BILLED_EARLY * costs.of_writing(*hit, layout), paid: 0.0 })
     }
 
-    fn fetch(&mut self, lookup: Lookup, aligned: u32, layout: TranslationLayout, prices: Prices) -> Bill {
+    fn fetch(&mut self, lookup: Lookup, aligned: u32, layout: TranslationLayout, costs: &Costs) -> Bill {
         let lpn = lookup.lpn.0;
         let last = layout.last(layout.tpn(lookup.lpn)).0;
         let (low, high) = match self.window {
@@ -456,24 +486,20 @@ impl Ghost {
             }
         };
         let mut bill = Bill::default();
-        let bytes = (high - low + 1) * ENTRY_BYTES;
-        let need = u64::from(bytes + self.header);
+        let run = GhostRun { low, high, next: 0, dirty: lookup.changes() };
+        let need = self.bytes(run);
+        // Whether a run has changed cannot be guessed: what it would cost is reckoned either way.
+        let of_changed =
+            |run: GhostRun| f64::from(u8::from(run.dirty)) * costs.of_writing(run, layout);
         while self.used + need > self.capacity && self.order.oldest != NONE {
-            let run = self.runs[self.order.oldest as usize];
-            if run.dirty {
-                let price = Self::write_back(run, layout, prices);
-                bill.spread += (1.0 - BILLED_EARLY) * price;
-                bill.paid += price;
-            }
-            self.drop_oldest();
+            let price = of_changed(self.drop_oldest());
+            bill.spread += (1.0 - BILLED_EARLY) * price;
+            bill.paid += price;
         }
-        let fetch = ns(prices.read(bytes));
+        let fetch = costs.fetch[run.entries() as usize];
         bill.spread += fetch;
         bill.paid += fetch;
-        let run = GhostRun { low, high, dirty: lookup.changes() };
-        if run.dirty {
-            bill.spread += BILLED_EARLY * Self::write_back(run, layout, prices);
-        }
+        bill.spread += BILLED_EARLY * of_changed(run);
         self.enter(run);
         bill
     }
@@ -486,20 +512,42 @@ impl Ghost {
         } else {
             self.runs[node as usize] = run;
         }
-        self.used += u64::from((run.high - run.low + 1) * ENTRY_BYTES + self.header);
+        self.used += self.bytes(run);
         self.flip(run.low);
-        self.places.enter(&self.runs, node);
+        self.places.enter(&mut self.runs, node);
         self.order.enter(&mut self.links, node);
     }
 
-    fn drop_oldest(&mut self) {
+    #[inline]
+    fn drop_oldest(&mut self) -> GhostRun {
         let node = self.order.oldest;
         let run = self.runs[node as usize];
-        self.used -= u64::from((run.high - run.low + 1) * ENTRY_BYTES + self.header);
+        self.used -= self.bytes(run);
         self.flip(run.low);
-        self.places.leave(&self.runs, run.low);
+        self.places.leave(&mut self.runs, node);
         self.order.remove(&mut self.links, node);
         self.unused.push(node);
+        self.look_at_victims();
+        run
+    }
+
+    /// The oldest run leaves next, and the one before it then: ask the processor for what that touches.
+    #[inline]
+    fn look_at_victims(&self) {
+        let [run, next] = self.order.least_recent(&self.links);
+        if next != NONE {
+            let low = self.runs[run as usize].low;
+            table::prefetch(&self.starts, low as usize / 64);
+            table::prefetch(&self.places.first, self.places.home(low));
+            table::prefetch(&self.runs, next as usize);
+            self.links.prefetch(next);
+        }
+    }
+
+    /// What a run takes of its memory.
+    #[inline]
+    fn bytes(&self, run: GhostRun) -> u64 {
+        (run.entries() * ENTRY_BYTES + self.header).into()
     }
 
     /// No entry is in two runs, each run is found, and the bytes in use are those of the runs.
@@ -517,8 +565,7 @@ impl Ghost {
         if let Some(run) = runs.iter().find(lost) {
             return Err(format!("the ghost does not find its run from logical unit {}", run.low));
         }
-        let used: u64 =
-            runs.iter().map(|run| u64::from((run.high - run.low + 1) * ENTRY_BYTES + self.header)).sum();
+        let used: u64 = runs.iter().map(|run| self.bytes(*run)).sum();
         if used != self.used || used > self.capacity || self.places.len != runs.len() {
             return Err(format!("the ghost counts {} bytes of {used}, {} at most", self.used, self.capacity));
         }
@@ -528,7 +575,7 @@ impl Ghost {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.runs.capacity() * size_of::<GhostRun>()) as u64
-            + (self.unused.capacity() + self.places.slots.capacity()) as u64 * 4
+            + (self.unused.capacity() + self.places.first.capacity()) as u64 * 4
             + self.starts.capacity() as u64 * 8
     }
 }
@@ -552,6 +599,7 @@ struct Candidate {
 pub struct Ghosts {
     runs: Runs,
     prices: Prices,
+    costs: Costs,
     /// From the smallest window to the largest.
     candidates: Vec<Candidate>,
     /// For each; none where there is only one.
@@ -622,6 +670,7 @@ impl MapCacheScheme for Ghosts {
         Self {
             runs: Runs::new(layout, bytes - ghost_bytes, keys.header(), false, Vec::new()),
             prices: Prices::NONE,
+            costs: Costs::new(Prices::NONE, layout),
             ghosts: ghosts.iter().map(|window| Ghost::new(*window, keys, bytes, layout)).collect(),
             ghost_bytes,
             interval: keys.interval,
@@ -684,7 +733,8 @@ impl MapCacheScheme for Ghosts {
 
     fn table_bytes_at_most(keys: &GhostsKeys, layout: TranslationLayout) -> TableBytes {
         let runs = Runs::table_bytes_at_most(Window::Forward(0), layout);
-        let (mut per_node, mut more) = (runs.per_node, runs.more);
+        let costs = 16 * u64::from(layout.entries() + 1);
+        let (mut per_node, mut more) = (runs.per_node, runs.more + costs);
         for candidate in &keys.candidates {
             // A run of a ghost with its neighbours and its place; every run may have been cut down to one entry.
             const RUN: u64 = (size_of::<GhostRun>() + 8 + 4 + 16) as u64;
@@ -711,7 +761,7 @@ impl Ghosts {
         let layout = self.runs.layout;
         for ghost in &mut self.ghosts {
             if usize::from(ghost.level) <= level
-                && let Some(bill) = ghost.access(lookup, layout, self.prices)
+                && let Some(bill) = ghost.access(lookup, layout, &self.costs)
             {
                 ghost.bills.0[level] += bill.spread;
                 ghost.paid.0[level] += bill.paid;
@@ -803,8 +853,19 @@ impl MapCache for Ghosts {
         run != NONE
     }
 
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            let level = level(lpn);
+            for ghost in self.ghosts.iter().filter(|ghost| usize::from(ghost.level) <= level) {
+                table::prefetch(&ghost.starts, lpn.index() / 64);
+            }
+        }
+        self.runs.look_ahead(lpn, stage);
+    }
+
     fn set_prices(&mut self, prices: Prices) {
         self.prices = prices;
+        self.costs = Costs::new(prices, self.runs.layout);
     }
 
     fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {
@@ -850,7 +911,8 @@ impl MapCache for Ghosts {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.runs.table_bytes() + self.ghosts.iter().map(Ghost::table_bytes).sum::<u64>()
+        let costs = (self.costs.fetch.capacity() + self.costs.write_back.capacity()) as u64 * 8;
+        self.runs.table_bytes() + self.ghosts.iter().map(Ghost::table_bytes).sum::<u64>() + costs
     }
 }
 
@@ -879,13 +941,13 @@ mod tests {
         let mut inside: Vec<u32> = Vec::new();
         for low in 0..3000_u32 {
             let node = runs.len() as u32;
-            runs.push(GhostRun { low: low * 7, high: low * 7, dirty: false });
-            places.enter(&runs, node);
+            runs.push(GhostRun { low: low * 7, high: low * 7, next: 0, dirty: false });
+            places.enter(&mut runs, node);
             inside.push(node);
             if rng.below(4) > 0 && low > 20 {
                 let at = rng.below(inside.len() as u64) as usize;
                 let node = inside.swap_remove(at);
-                places.leave(&runs, runs[node as usize].low);
+                places.leave(&mut runs, node);
             }
             assert!(inside.iter().all(|node| places.find(&runs, runs[*node as usize].low) == *node));
         }

@@ -42,11 +42,12 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWish
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::segments::{
-    GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, TOP, UNMAPPED,
+    Fit, GROUP_SHIFT, Group, Kind, Listed, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, Spans, TOP, UNMAPPED,
 };
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
+use crate::table;
 
 /// Bytes of a change that waits: logical and physical unit.
 const WAITING_BYTES: u64 = 8;
@@ -56,6 +57,11 @@ const NEAR: u32 = 256;
 
 /// Where the number of the group stands in a key of `by_unit`, above cluster and unit: a group has 128 units at least.
 const GROUP_AT: u32 = 39;
+
+/// Physical unit, then logical one.
+const fn by_place(ppn: u32, lpn: u32) -> u64 {
+    (ppn as u64) << 32 | lpn as u64
+}
 
 /// Its keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -129,7 +135,7 @@ pub struct Leaftl {
     /// Moved by collection, and not in memory: their translation pages will be written.
     moved: Vec<(u32, u32)>,
     /// A batch by place, then by group, cluster and unit.
-    by_place: Vec<(u32, u32)>,
+    by_place: Vec<u64>,
     by_unit: Vec<(u64, u32)>,
     plane_order: SuperblockOrder,
     /// Numbers of `plane_order`, then by cluster and unit.
@@ -270,7 +276,7 @@ impl Leaftl {
         for lpn in self.layout.first(tpn).0..=self.layout.last(tpn).0 {
             let ppn = table[lpn as usize];
             if ppn != UNMAPPED {
-                self.by_place.push((ppn, lpn));
+                self.by_place.push(by_place(ppn, lpn));
             }
         }
         self.cluster();
@@ -282,19 +288,28 @@ impl Leaftl {
         self.by_place.sort_unstable();
         self.by_unit.clear();
         let (mut cluster, mut before) = (0, 0);
-        for &(ppn, lpn) in &self.by_place {
+        for at in &self.by_place {
+            let (ppn, lpn) = ((at >> 32) as u32, *at as u32);
             cluster += u64::from(ppn - before > NEAR);
             before = ppn;
             let (group, offset) = (u64::from(lpn >> self.shift), u64::from(lpn & ((1 << self.shift) - 1)));
             self.by_unit.push((group << GROUP_AT | cluster << 8 | offset, ppn));
         }
-        self.by_unit.sort_unstable();
+        self.by_unit.sort_unstable_by_key(|(key, _)| *key);
     }
 
     /// Learn what `by_unit` holds, into memory or not.
     fn fit_all(&mut self) {
         let by_unit = std::mem::take(&mut self.by_unit);
+        let mut at = 0;
         for changes in by_unit.chunk_by(|a, b| a.0 >> GROUP_AT == b.0 >> GROUP_AT) {
+            for (stage, ahead) in (0..).zip([16, 8]) {
+                by_unit.iter().skip(at + ahead).take(changes.len()).for_each(|(key, _)| {
+                    let group = (key >> GROUP_AT) as u32;
+                    self.look_ahead(Lpn(group << self.shift | *key as u8 as u32), stage);
+                });
+            }
+            at += changes.len();
             self.fit((changes[0].0 >> GROUP_AT) as u32, changes);
         }
         self.by_unit = by_unit;
@@ -302,28 +317,43 @@ impl Leaftl {
 
     /// Learn the changes of a group.
     fn fit(&mut self, number: u32, changes: &[(u64, u32)]) {
-        let [plain, striped, in_plane] = &mut self.plans;
+        // A single change is most of what random writes make.
+        if let [(key, ppn)] = *changes
+            && ppn != UNMAPPED
+        {
+            let point = Point { offset: key as u8, ppn };
+            return self.enter(number, &[point], &[Fit::of_one(point)]);
+        }
+        let plain = &mut self.plans[0];
         plain.clear();
         for near in changes.chunk_by(|a, b| a.0 >> 8 == b.0 >> 8) {
             let from = plain.points.len();
             plain.points.extend(near.iter().map(|&(key, ppn)| Point { offset: key as u8, ppn }));
             plain.fit(from, self.gamma, &self.plane_order);
         }
-        let mut best = &*plain;
+        let mut best = 0;
         if self.plane_order.planes() > 1 && plain.fits.len() > 1 {
-            for (plan, kind) in [(striped, Kind::Striped), (in_plane, Kind::InPlane)] {
+            for (at, kind) in [(1, Kind::Striped), (2, Kind::InPlane)] {
+                let plan = &mut self.plans[at];
                 Self::plan_in_plane_order(plan, &mut self.by_number, changes, &self.plane_order, kind);
-                if plan.bytes < best.bytes {
-                    best = plan;
+                if self.plans[at].bytes < self.plans[best].bytes {
+                    best = at;
                 }
             }
         }
+        let plan = std::mem::take(&mut self.plans[best]);
+        self.enter(number, &plan.points, &plan.fits);
+        self.plans[best] = plan;
+    }
+
+    /// Enter segments for `points` of a group.
+    fn enter(&mut self, number: u32, points: &[Point], fits: &[Fit]) {
         let first = (number << self.shift) as usize;
         let owner = &mut self.owner[first..first + (1 << self.shift)];
         let group = &mut self.groups[number as usize];
         let before = group.bytes;
-        let mut rest = best.points.as_slice();
-        for fit in &best.fits {
+        let mut rest = points;
+        for fit in fits {
             let run;
             (run, rest) = rest.split_at(fit.count);
             // What nothing stands for need not be forgotten.
@@ -384,7 +414,7 @@ impl Leaftl {
             self.know(self.layout.tpn(Lpn(*lpn)), table);
         }
         self.by_place.clear();
-        self.by_place.extend(waiting.iter().map(|lpn| (table[*lpn as usize], *lpn)));
+        self.by_place.extend(waiting.iter().map(|lpn| by_place(table[*lpn as usize], *lpn)));
         self.waiting = waiting;
         self.waiting.clear();
         self.cluster();
@@ -438,6 +468,9 @@ impl Leaftl {
             let group = &mut self.groups[oldest as usize];
             (group.cached, group.dirty) = (false, false);
             self.group_bytes -= u64::from(group.bytes);
+            let [next, after] = self.order.least_recent(&self.links);
+            table::prefetch(&self.groups, next as usize);
+            self.links.prefetch(after);
         }
     }
 
@@ -509,6 +542,24 @@ impl MapCache for Leaftl {
         hit
     }
 
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        let number = lpn.0 >> self.shift;
+        let group = &self.groups[number as usize];
+        match stage {
+            0 => {
+                table::prefetch(&self.groups, number as usize);
+                table::prefetch(&self.owner, lpn.index());
+                table::prefetch(&self.is_waiting, lpn.index() / 64);
+                self.links.prefetch(number);
+            }
+            1 => {
+                table::prefetch(&group.segments, usize::from(self.owner[lpn.index()].saturating_sub(1)));
+            }
+            _ if group.cached => self.links.prefetch_around(number),
+            _ => {}
+        }
+    }
+
     fn changed(&mut self, lpn: Lpn, _: u32, _: &[u32]) {
         // Memory may have needed the place since the lookup.
         self.wait(lpn);
@@ -533,11 +584,11 @@ impl MapCache for Leaftl {
             let word = &mut self.is_waiting[lpn as usize / 64];
             if *word >> (lpn % 64) & 1 == 0 {
                 *word |= 1 << (lpn % 64);
-                self.by_place.push((ppn, lpn));
+                self.by_place.push(by_place(ppn, lpn));
             }
         }
-        for (_, lpn) in &self.by_place {
-            self.is_waiting[*lpn as usize / 64] &= !(1 << (lpn % 64));
+        for lpn in self.by_place.iter().map(|at| *at as u32) {
+            self.is_waiting[lpn as usize / 64] &= !(1 << (lpn % 64));
         }
         self.moved.retain(|(lpn, _)| !(first..=last).contains(lpn));
         self.cluster();
@@ -610,16 +661,21 @@ impl MapCache for Leaftl {
                 }
                 let others = group.segments[..at].iter().filter(|other| other.kind != Kind::Free);
                 if let Some(other) =
-                    others.into_iter().find(|other| other.level == segment.level && other.overlaps(segment))
+                    others.into_iter().find(|other| other.level == segment.level && other.listed(0).overlaps(segment.listed(0)))
                 {
                     return Err(format!("group {number}: {segment:?} and {other:?} overlap in a level"));
                 }
             }
-            let in_level = |level: u16| {
-                let used = group.segments.iter().filter(|segment| segment.kind != Kind::Free);
-                used.filter(|segment| segment.level == level).count()
-            };
-            if (in_level(TOP), in_level(group.newest)) != (group.top.len(), group.second.len()) {
+            let used = (0..).zip(&group.segments).filter(|(_, segment)| segment.kind != Kind::Free);
+            let in_level = |level: u16| used.clone().filter(move |(_, segment)| segment.level == level);
+            let mut top: Vec<Listed> = in_level(TOP).map(|(at, segment)| segment.listed(at)).collect();
+            let mut told = group.top.clone();
+            for list in [&mut top, &mut told] {
+                list.sort_unstable_by_key(|listed| listed.at);
+            }
+            let mut second = Spans::default();
+            in_level(group.newest).for_each(|(at, segment)| second.add(segment.listed(at)));
+            if (top, second) != (told, group.second) {
                 return Err(format!("group {number}: the upper levels miss segments"));
             }
             let bytes: u32 = group.segments.iter().map(Segment::bytes).sum();
@@ -641,7 +697,7 @@ impl MapCache for Leaftl {
 
     fn table_bytes(&self) -> u64 {
         let segments: usize = self.groups.iter().map(|group| group.segments.capacity()).sum();
-        let lists = |group: &Group| group.top.capacity() + group.second.capacity() + group.unused.capacity();
+        let lists = |group: &Group| 2 * group.top.capacity() + group.unused.capacity();
         let lists: usize = self.groups.iter().map(lists).sum();
         self.links.table_bytes()
             + self.plane_order.table_bytes()
@@ -676,7 +732,7 @@ impl PlacementWishes for Leaftl {
 mod tests {
     use super::*;
     use crate::mapcache::cache::Intent;
-    use crate::mapcache::segments::{Fit, round};
+    use crate::mapcache::segments::round;
     use crate::mapcache::superblock_order::superblock_order;
 
     fn points(points: &[(u8, u32)]) -> Vec<Point> {
@@ -810,7 +866,7 @@ mod tests {
 
     /// Bytes and segments as (start, end, units, level) of the first group, after learning that `lpns` lie from `ppn` on.
     fn learn(cache: &mut Leaftl, lpns: std::ops::Range<u32>, ppn: u32) -> (u32, Vec<(u8, u8, u16, u16)>) {
-        cache.by_place = lpns.zip(ppn..).map(|(lpn, ppn)| (ppn, lpn)).collect();
+        cache.by_place = lpns.zip(ppn..).map(|(lpn, ppn)| by_place(ppn, lpn)).collect();
         cache.cluster();
         cache.fit_all();
         cache.check().unwrap();

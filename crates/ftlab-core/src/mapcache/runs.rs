@@ -10,6 +10,7 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{PageSizes, TableBytes};
 use crate::recency::{Links, NONE, RankedList};
+use crate::table;
 
 /// What a miss fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +194,38 @@ impl Runs {
         self.run_of[lpn.index()].wrapping_sub(1)
     }
 
+    /// See [`MapCache::look_ahead`](crate::mapcache::cache::MapCache::look_ahead).
+    #[inline]
+    pub(super) fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        let tpn = self.layout.tpn(lpn) as usize;
+        if stage == 0 {
+            table::prefetch(&self.pages, tpn);
+        } else if stage > 1 {
+            let run = self.find(lpn);
+            table::prefetch(&self.runs, run as usize);
+            self.links.prefetch(run);
+        } else if self.pages[tpn].first != NONE {
+            table::prefetch(&self.run_of, lpn.index());
+            let offset = (lpn.0 & (self.layout.entries() - 1)) as usize;
+            table::prefetch(&self.present, tpn * self.words + offset / 64);
+        }
+    }
+
+    /// `run` leaves next, and the one before it then: ask the processor for what that touches.
+    #[inline]
+    fn look_at_victims(&self) {
+        let [run, next] = self.order.list.least_recent(&self.links);
+        if next == NONE {
+            return;
+        }
+        let Run { low, before, after, .. } = self.runs[run as usize];
+        table::prefetch(&self.run_of, low as usize);
+        table::prefetch(&self.runs, before as usize);
+        table::prefetch(&self.runs, after as usize);
+        table::prefetch(&self.runs, next as usize);
+        self.links.prefetch(next);
+    }
+
     #[inline]
     pub(super) fn run(&self, run: u32) -> &Run {
         &self.runs[run as usize]
@@ -335,6 +368,7 @@ impl Runs {
                 }
             }
             self.leave(run);
+            self.look_at_victims();
         }
     }
 
@@ -585,6 +619,10 @@ macro_rules! fixed_window {
                 ops: &mut Vec<$crate::mapcache::cache::MapOp>,
             ) -> bool {
                 self.runs.lookup(lookup, self.window, ops)
+            }
+
+            fn look_ahead(&self, lpn: $crate::geometry::Lpn, stage: u32) {
+                self.runs.look_ahead(lpn, stage);
             }
 
             fn moved(&mut self, lpn: $crate::geometry::Lpn, _: &[u32]) -> bool {

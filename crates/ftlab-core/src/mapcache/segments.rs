@@ -65,8 +65,9 @@ impl Segment {
         }
     }
 
-    pub(super) fn overlaps(&self, other: &Segment) -> bool {
-        self.start <= other.end && other.start <= self.end
+    /// In the list of a level, as number `at` of its group.
+    pub(super) const fn listed(&self, at: u16) -> Listed {
+        Listed { at, start: self.start, end: self.end }
     }
 }
 
@@ -115,6 +116,11 @@ impl Fit {
         let points = &points[..count];
         let count = points.iter().position(|point| error(point) > gamma).unwrap_or(count);
         Self { count, kind: Kind::Approximate, slope, intercept }
+    }
+
+    /// What a single point makes.
+    pub(super) const fn of_one(point: Point) -> Self {
+        Self { count: 1, kind: Kind::Accurate, slope: 0.0, intercept: point.ppn }
     }
 
     /// The first points as a run without a place, if they are one.
@@ -243,13 +249,56 @@ impl Plan {
     }
 }
 
+/// A segment in the list of a level, with its first and last unit: what overlaps is found without a look at the segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) at: u16,
+    pub(super) start: u8,
+    pub(super) end: u8,
+}
+
+impl Listed {
+    #[expect(clippy::needless_bitwise_bool, reason = "a jump here cannot be guessed")]
+    pub(super) const fn overlaps(self, other: Self) -> bool {
+        (self.start <= other.end) & (other.start <= self.end)
+    }
+}
+
+/// The units that the segments of a level reach over, as bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Spans([u64; 1 << (GROUP_SHIFT - 6)]);
+
+impl Spans {
+    const fn of(listed: Listed) -> Self {
+        let mut bits = [0; 1 << (GROUP_SHIFT - 6)];
+        let (first, last) = (listed.start as usize / 64, listed.end as usize / 64);
+        let mut at = first;
+        while at <= last {
+            bits[at] = u64::MAX;
+            at += 1;
+        }
+        bits[first] &= u64::MAX << (listed.start % 64);
+        bits[last] &= u64::MAX >> (63 - listed.end % 64);
+        Self(bits)
+    }
+
+    pub(super) fn add(&mut self, listed: Listed) {
+        self.0.iter_mut().zip(Self::of(listed).0).for_each(|(bits, more)| *bits |= more);
+    }
+
+    fn overlaps(&self, listed: Listed) -> bool {
+        self.0.iter().zip(Self::of(listed).0).any(|(bits, others)| bits & others != 0)
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     pub(super) segments: Vec<Segment>,
     pub(super) unused: Vec<u16>,
-    /// Those in the top level, and those in the one below.
-    pub(super) top: Vec<u16>,
-    pub(super) second: Vec<u16>,
+    /// Those in the top level.
+    pub(super) top: Vec<Listed>,
+    /// What those in the level below reach over.
+    pub(super) second: Spans,
     /// The level below the top: levels have numbers in the order in which they were opened.
     pub(super) newest: u16,
     /// Of all segments and conflict lists.
@@ -259,7 +308,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn drop_segment(&mut self, at: u16) {
+    fn drop_segment(&mut self, at: u16) {
         let segment = &mut self.segments[usize::from(at)];
         self.bytes -= segment.bytes();
         segment.kind = Kind::Free;
@@ -267,7 +316,7 @@ impl Group {
     }
 
     /// Cut the segment back to what it answers for; `owner` has the segment of each unit plus 1.
-    pub(super) fn trim(&mut self, at: u16, owner: &[u16]) {
+    fn trim(&mut self, at: u16, owner: &[u16]) -> Listed {
         let segment = &mut self.segments[usize::from(at)];
         while owner[usize::from(segment.start)] != at + 1 {
             segment.start += 1;
@@ -275,6 +324,7 @@ impl Group {
         while owner[usize::from(segment.end)] != at + 1 {
             segment.end -= 1;
         }
+        segment.listed(at)
     }
 
     /// Enter a segment for `points` at the top.
@@ -308,24 +358,8 @@ impl Group {
             }
         }
         self.bytes += segment.bytes();
-        let mut at = 0;
-        while let Some(&old) = self.top.get(at) {
-            if self.segments[usize::from(old)].overlaps(&segment) {
-                if self.segments[usize::from(old)].live == 0 {
-                    self.drop_segment(old);
-                    self.top.swap_remove(at);
-                    continue;
-                }
-                self.trim(old, owner);
-                if self.segments[usize::from(old)].overlaps(&segment) {
-                    self.sink(old);
-                    self.top.swap_remove(at);
-                    continue;
-                }
-            }
-            at += 1;
-        }
-        self.top.push(new);
+        self.make_way(segment.listed(new), owner);
+        self.top.push(segment.listed(new));
         if usize::from(new) == self.segments.len() {
             self.segments.push(segment);
         } else {
@@ -333,50 +367,82 @@ impl Group {
         }
     }
 
+    /// What `new` overlaps in the top level leaves it.
+    fn make_way(&mut self, new: Listed, owner: &[u16]) {
+        // Found first, without a jump for each. Those of a level do not overlap: there are no more than units.
+        let mut found = [0_u16; 1 << GROUP_SHIFT];
+        let mut count = 0;
+        for (at, old) in (0..).zip(&self.top) {
+            found[count] = at;
+            count += usize::from(old.overlaps(new));
+        }
+        let mut next = 0;
+        while next < count {
+            let at = usize::from(found[next]);
+            let old = self.top[at];
+            // Of one unit, its owner knows as well, without a look at the segment.
+            let single = old.start == old.end;
+            let owned = owner[usize::from(old.start)] == old.at + 1;
+            if !owned && (single || self.segments[usize::from(old.at)].live == 0) {
+                self.drop_segment(old.at);
+            } else {
+                let old = if single { old } else { self.trim(old.at, owner) };
+                if !old.overlaps(new) {
+                    self.top[at] = old;
+                    next += 1;
+                    continue;
+                }
+                self.sink(old);
+            }
+            self.top.swap_remove(at);
+            // The last one has come to its place, and may be one of those found.
+            if next + 1 < count && usize::from(found[count - 1]) == self.top.len() {
+                count -= 1;
+            } else {
+                next += 1;
+            }
+        }
+    }
+
     /// From the top to the next level; when it has no place there, to a new one in between.
-    pub(super) fn sink(&mut self, at: u16) {
-        let segment = self.segments[usize::from(at)];
-        if self.second.iter().any(|other| self.segments[usize::from(*other)].overlaps(&segment)) {
-            self.second.clear();
+    fn sink(&mut self, old: Listed) {
+        if self.second.overlaps(old) {
+            self.second = Spans::default();
             self.newest += 1;
         }
-        self.second.push(at);
-        self.segments[usize::from(at)].level = self.newest;
+        self.second.add(old);
+        self.segments[usize::from(old.at)].level = self.newest;
     }
 
     /// Drop what is dead, trim the rest, and move it up as far as newer segments let it.
     pub(super) fn compact(&mut self, owner: &[u16]) {
         // From the top level down: the second one is the last that was opened.
-        self.second.clear();
-        self.second.extend(
-            (0..self.segments.len() as u16).filter(|at| self.segments[usize::from(*at)].kind != Kind::Free),
-        );
+        let mut order = std::mem::take(&mut self.top);
+        order.clear();
+        let used = (0..).zip(&self.segments).filter(|(_, segment)| segment.kind != Kind::Free);
+        order.extend(used.map(|(at, segment)| segment.listed(at)));
         let segments = &self.segments;
-        self.second.sort_unstable_by_key(|at| (std::cmp::Reverse(segments[usize::from(*at)].level), *at));
-        let order = std::mem::take(&mut self.second);
-        self.top.clear();
+        order.sort_unstable_by_key(|listed| {
+            (std::cmp::Reverse(segments[usize::from(listed.at)].level), listed.at)
+        });
         let mut depths = [0_u16; 1 << GROUP_SHIFT];
         let mut deepest = 0;
-        for &at in &order {
-            if self.segments[usize::from(at)].live == 0 {
-                self.drop_segment(at);
+        for listed in &mut order {
+            if self.segments[usize::from(listed.at)].live == 0 {
+                self.drop_segment(listed.at);
                 continue;
             }
-            self.trim(at, owner);
-            let segment = &mut self.segments[usize::from(at)];
-            let span = &mut depths[usize::from(segment.start)..=usize::from(segment.end)];
+            *listed = self.trim(listed.at, owner);
+            let span = &mut depths[usize::from(listed.start)..=usize::from(listed.end)];
             let depth = span.iter().copied().max().unwrap_or(0);
             span.fill(depth + 1);
             deepest = deepest.max(depth);
-            segment.level = depth;
-            if depth == 0 {
-                self.top.push(at);
-            }
+            self.segments[usize::from(listed.at)].level = depth;
         }
-        self.second = order;
-        let segments = &mut self.segments;
-        self.second.retain(|at| {
-            let segment = &mut segments[usize::from(*at)];
+        self.second = Spans::default();
+        let Self { segments, second, .. } = self;
+        order.retain(|listed| {
+            let segment = &mut segments[usize::from(listed.at)];
             let depth = std::mem::replace(&mut segment.level, TOP);
             if segment.kind == Kind::Free {
                 return false;
@@ -384,8 +450,12 @@ impl Group {
             if depth > 0 {
                 segment.level = deepest - depth;
             }
-            depth == 1
+            if depth == 1 {
+                second.add(*listed);
+            }
+            depth == 0
         });
+        self.top = order;
         self.newest = deepest.saturating_sub(1);
     }
 

@@ -26,6 +26,7 @@ use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, TableBytes};
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
+use crate::table;
 
 /// What an entry and a node take.
 const CACHED_BYTES: u32 = 6;
@@ -46,8 +47,6 @@ struct Node {
     dirty: List,
     /// The sum of their times.
     times: u64,
-    /// Where it is in the order of nodes.
-    place: u32,
 }
 
 impl Node {
@@ -55,8 +54,91 @@ impl Node {
         self.clean.len + self.dirty.len
     }
 
-    fn hotness(&self) -> f64 {
-        self.times as f64 / f64::from(self.len())
+    /// What node `tpn` is ordered by: hotness, of which the bits order as it does since it is above 0, and number. As one
+    /// number, so that nodes are compared without a jump.
+    fn rank(&self, tpn: u32) -> u128 {
+        let hotness = self.times as f64 / f64::from(self.len());
+        u128::from(hotness.to_bits()) << 32 | u128::from(tpn)
+    }
+}
+
+/// Nodes with entries, the coldest first: a heap.
+#[derive(Debug, Clone)]
+struct Order {
+    ranks: Vec<u128>,
+    /// For each node where it is among them, or `NONE`.
+    place_of: Vec<u32>,
+}
+
+impl Order {
+    fn new(nodes: u32) -> Self {
+        Self { ranks: Vec::with_capacity(nodes as usize), place_of: vec![NONE; nodes as usize] }
+    }
+
+    const fn tpn(rank: u128) -> u32 {
+        rank as u32
+    }
+
+    /// The coldest node, or `NONE`.
+    #[inline]
+    fn coldest(&self) -> u32 {
+        self.ranks.first().map_or(NONE, |rank| Self::tpn(*rank))
+    }
+
+    #[inline]
+    fn has(&self, tpn: u32) -> bool {
+        self.place_of[tpn as usize] != NONE
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, rank: u128) {
+        self.ranks[place] = rank;
+        self.place_of[Self::tpn(rank) as usize] = place as u32;
+    }
+
+    /// Move what stands at `place`, now of `rank`, to where it belongs.
+    fn settle(&mut self, mut place: usize, rank: u128) {
+        while place > 0 && rank < self.ranks[(place - 1) / 2] {
+            self.put(place, self.ranks[(place - 1) / 2]);
+            place = (place - 1) / 2;
+        }
+        while let Some(below) = self.ranks.get(2 * place + 1..) {
+            let Some(left) = below.first() else { break };
+            let right = below.get(1).unwrap_or(left);
+            let colder = *left.min(right);
+            if colder > rank {
+                break;
+            }
+            let at = 2 * place + 1 + usize::from(right < left);
+            self.put(place, colder);
+            place = at;
+        }
+        self.put(place, rank);
+    }
+
+    /// Enter a node, or give it another rank.
+    #[inline]
+    fn set(&mut self, rank: u128) {
+        let place = self.place_of[Self::tpn(rank) as usize];
+        if place == NONE {
+            self.ranks.push(rank);
+            self.settle(self.ranks.len() - 1, rank);
+        } else {
+            self.settle(place as usize, rank);
+        }
+    }
+
+    fn remove(&mut self, tpn: u32) {
+        let place = std::mem::replace(&mut self.place_of[tpn as usize], NONE) as usize;
+        if let Some(last) = self.ranks.pop()
+            && place < self.ranks.len()
+        {
+            self.settle(place, last);
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.ranks.capacity() as u64 * 16 + self.place_of.capacity() as u64 * 4
     }
 }
 
@@ -100,8 +182,7 @@ pub struct Tpftl {
     entry_of: Vec<u32>,
     /// For each translation page.
     nodes: Vec<Node>,
-    /// A heap of the nodes with entries, hotness and number, the coldest first.
-    order: Vec<(f64, u32)>,
+    order: Order,
     selective_threshold: i64,
     /// Nodes that came less nodes that left.
     nodes_change: i64,
@@ -114,7 +195,7 @@ pub struct Tpftl {
 
 impl MapCacheScheme for Tpftl {
     fn new(keys: &TpftlKeys, bytes: u64, layout: TranslationLayout) -> Self {
-        let node = |_| Node { clean: List::new(), dirty: List::new(), times: 0, place: NONE };
+        let node = |_| Node { clean: List::new(), dirty: List::new(), times: 0 };
         Self {
             layout,
             capacity: bytes,
@@ -125,7 +206,7 @@ impl MapCacheScheme for Tpftl {
             links: Links::default(),
             entry_of: vec![0; layout.logical_units as usize],
             nodes: (0..layout.pages()).map(node).collect(),
-            order: Vec::with_capacity(layout.pages() as usize),
+            order: Order::new(layout.pages()),
             selective_threshold: keys.selective_threshold.into(),
             nodes_change: 0,
             sequential: false,
@@ -154,49 +235,15 @@ impl Tpftl {
         self.entry_of[lpn.index()].wrapping_sub(1)
     }
 
-    #[inline]
-    fn is_colder(a: (f64, u32), b: (f64, u32)) -> bool {
-        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).is_lt()
-    }
-
-    #[inline]
-    fn put(&mut self, place: usize, node: (f64, u32)) {
-        self.order[place] = node;
-        self.nodes[node.1 as usize].place = place as u32;
-    }
-
-    /// Move what stands at `place`, now `node`, to where it belongs.
-    fn settle(&mut self, mut place: usize, node: (f64, u32)) {
-        while place > 0 && Self::is_colder(node, self.order[(place - 1) / 2]) {
-            self.put(place, self.order[(place - 1) / 2]);
-            place = (place - 1) / 2;
-        }
-        loop {
-            let mut below = 2 * place + 1;
-            if below + 1 < self.order.len() && Self::is_colder(self.order[below + 1], self.order[below]) {
-                below += 1;
-            }
-            if below >= self.order.len() || !Self::is_colder(self.order[below], node) {
-                break;
-            }
-            self.put(place, self.order[below]);
-            place = below;
-        }
-        self.put(place, node);
-    }
-
     /// The times of a node's entries have changed.
     #[inline]
     fn reorder(&mut self, tpn: u32) {
-        let node = &self.nodes[tpn as usize];
-        self.settle(node.place as usize, (node.hotness(), tpn));
+        self.order.set(self.nodes[tpn as usize].rank(tpn));
     }
 
     /// A node with its first entry.
     fn enter_node(&mut self, tpn: u32) {
-        let node = (self.nodes[tpn as usize].hotness(), tpn);
-        self.order.push(node);
-        self.settle(self.order.len() - 1, node);
+        self.reorder(tpn);
         self.used += u64::from(NODE_BYTES);
         self.nodes_change += 1;
         if self.nodes_change == self.selective_threshold {
@@ -205,12 +252,7 @@ impl Tpftl {
     }
 
     fn leave_node(&mut self, tpn: u32) {
-        let place = std::mem::replace(&mut self.nodes[tpn as usize].place, NONE) as usize;
-        if let Some(last) = self.order.pop()
-            && place < self.order.len()
-        {
-            self.settle(place, last);
-        }
+        self.order.remove(tpn);
         self.used -= u64::from(NODE_BYTES);
         self.nodes_change -= 1;
         if self.nodes_change == -self.selective_threshold {
@@ -317,7 +359,7 @@ impl Tpftl {
         let end = self.window(lookup);
         let is_known = self.nodes[tpn as usize].len() > 0;
         // As many as fit when no more than the coldest node goes.
-        let coldest = self.order.first().map_or(NONE, |node| node.1);
+        let coldest = self.order.coldest();
         let mut room = self.capacity - self.used;
         if coldest != NONE {
             room += u64::from(self.nodes[coldest as usize].len() * CACHED_BYTES);
@@ -328,8 +370,12 @@ impl Tpftl {
         let header = if is_known { 0 } else { u64::from(NODE_BYTES) };
         // Validation saw to memory for one.
         let most = (room - header) / u64::from(CACHED_BYTES);
-        let wanted = self.entry_of[lpn as usize..=end as usize].iter().filter(|entry| **entry == 0);
-        let count = wanted.take(most as usize).count() as u64;
+        let count = if end == lpn {
+            1
+        } else {
+            let wanted = self.entry_of[lpn as usize..=end as usize].iter().filter(|entry| **entry == 0);
+            wanted.take(most as usize).count() as u64
+        };
         loop {
             let header = if self.nodes[tpn as usize].len() > 0 { 0 } else { u64::from(NODE_BYTES) };
             if self.used + header + count * u64::from(CACHED_BYTES) <= self.capacity {
@@ -346,16 +392,30 @@ impl Tpftl {
             at += 1;
         }
         ops.push(MapOp::Fetch { tpn, bytes: (at - lpn) * ENTRY_BYTES, units: (Lpn(lpn), Lpn(at - 1)) });
-        if self.nodes[tpn as usize].place == NONE {
-            self.enter_node(tpn);
-        } else {
+        if self.order.has(tpn) {
             self.reorder(tpn);
+        } else {
+            self.enter_node(tpn);
         }
         // What was asked for is the most recent of what was loaded.
         let entry = self.find(lookup.lpn);
         self.nodes[tpn as usize].clean.touch(&mut self.links, entry);
         if lookup.changes() {
             self.set_dirty(entry);
+        }
+        self.look_at_victims();
+    }
+
+    /// Entries of the coldest nodes leave next: ask the processor for what that touches.
+    #[inline]
+    fn look_at_victims(&self) {
+        for (at, rank) in self.order.ranks.iter().take(3).enumerate() {
+            let victim = self.nodes[Order::tpn(*rank) as usize].clean.oldest;
+            self.links.prefetch(victim);
+            table::prefetch(&self.entries, victim as usize);
+            if let (0, Some(entry)) = (at, self.entries.get(victim as usize)) {
+                table::prefetch(&self.entry_of, entry.lpn as usize);
+            }
         }
     }
 }
@@ -382,6 +442,13 @@ impl MapCache for Tpftl {
         }
         self.reorder(tpn);
         true
+    }
+
+    fn look_ahead(&self, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            table::prefetch(&self.nodes, self.layout.tpn(lpn) as usize);
+        }
+        self.links.look_ahead_for(&self.entries, &self.entry_of, lpn.index(), stage);
     }
 
     fn moved(&mut self, lpn: Lpn, _: &[u32]) -> bool {
@@ -411,9 +478,8 @@ impl MapCache for Tpftl {
 
     fn report(&self) -> CacheReport {
         let windows = [("entry", self.single), ("request", self.by_request), ("selective", self.selective)];
-        let dirty: u64 =
-            self.order.iter().map(|(_, tpn)| u64::from(self.nodes[*tpn as usize].dirty.len)).sum();
-        let nodes = self.order.len() as u64 * u64::from(NODE_BYTES);
+        let dirty: u64 = self.nodes.iter().map(|node| u64::from(node.dirty.len)).sum();
+        let nodes = self.order.ranks.len() as u64 * u64::from(NODE_BYTES);
         let dirty = dirty * u64::from(CACHED_BYTES);
         let content =
             [("unchanged_entries", self.used - nodes - dirty), ("changed_entries", dirty), ("nodes", nodes)];
@@ -437,17 +503,16 @@ impl MapCache for Tpftl {
                     times += time;
                 }
             }
-            let in_order = self.order.get(node.place as usize).copied();
-            let right = (node.len() > 0).then(|| (node.hotness(), tpn));
+            let in_order = self.order.ranks.get(self.order.place_of[tpn as usize] as usize).copied();
+            let right = (node.len() > 0).then(|| node.rank(tpn));
             if times != node.times || in_order != right {
                 return Err(format!("node {tpn} stands as {in_order:?} instead of {right:?}"));
             }
             used += u64::from(node.len() * CACHED_BYTES + if node.len() > 0 { NODE_BYTES } else { 0 });
         }
-        for place in 1..self.order.len() {
-            if Self::is_colder(self.order[place], self.order[(place - 1) / 2]) {
-                return Err(format!("node {} is colder than one before it", self.order[place].1));
-            }
+        let ranks = &self.order.ranks;
+        if let Some(place) = (1..ranks.len()).find(|place| ranks[*place] < ranks[(place - 1) / 2]) {
+            return Err(format!("node {} is colder than one before it", Order::tpn(ranks[place])));
         }
         let told = self.entry_of.iter().filter(|entry| **entry != 0).count();
         if used != self.used || used > self.capacity || told != self.entries.len() - self.unused.len() {
@@ -462,8 +527,8 @@ impl MapCache for Tpftl {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.entries.capacity() * size_of::<Entry>()
-                + self.nodes.capacity() * size_of::<Node>()
-                + self.order.capacity() * size_of::<(f64, u32)>()) as u64
+                + self.nodes.capacity() * size_of::<Node>()) as u64
+            + self.order.table_bytes()
             + (self.entry_of.capacity() + self.unused.capacity()) as u64 * 4
     }
 }
@@ -558,7 +623,7 @@ mod tests {
             at += 1;
         }
         // Two pages are gone, for 10 entries more of page 3, and 8 bytes are free.
-        assert_eq!((cache.order.len(), at), (2, 3 * 128 + 15));
+        assert_eq!((cache.order.ranks.len(), at), (2, 3 * 128 + 15));
         // 15 predecessors are there: 16 entries are wanted, and 7 fit into those 8 bytes and the 34 of page 2.
         assert_eq!(access(&mut cache, at, Read, 0), (false, vec![fetch(at, 7)]));
         assert_eq!(cache.report().windows[2], ("selective".into(), 1));

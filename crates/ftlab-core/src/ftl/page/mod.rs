@@ -677,6 +677,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
 
     #[inline]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+        if let Some(translation) = &self.table.translation {
+            translation.cache.look_ahead(lpn, stage);
+        }
         if stage == 0 {
             self.table.map.prefetch(lpn);
         } else if let Some(ppn) = self.lookup(lpn) {
