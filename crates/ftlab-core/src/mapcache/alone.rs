@@ -91,6 +91,7 @@ impl CacheAlone {
     pub(crate) fn look_ahead(&self, lpn: Lpn, stage: u32) {
         if stage == 0 {
             table::prefetch(&self.table, lpn.index());
+            table::prefetch(&self.batched, lpn.index());
         }
         self.translation.cache.look_ahead(lpn, stage);
     }

@@ -42,7 +42,7 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWish
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::segments::{
-    Fit, GROUP_SHIFT, Group, Kind, Listed, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, Spans, TOP, UNMAPPED,
+    Fit, GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, UNMAPPED,
 };
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::recency::{Links, List, NONE};
@@ -303,16 +303,30 @@ impl Leaftl {
         let by_unit = std::mem::take(&mut self.by_unit);
         let mut at = 0;
         for changes in by_unit.chunk_by(|a, b| a.0 >> GROUP_AT == b.0 >> GROUP_AT) {
-            for (stage, ahead) in (0..).zip([16, 8]) {
-                by_unit.iter().skip(at + ahead).take(changes.len()).for_each(|(key, _)| {
-                    let group = (key >> GROUP_AT) as u32;
-                    self.look_ahead(Lpn(group << self.shift | *key as u8 as u32), stage);
-                });
+            for step in at..at + changes.len() {
+                self.look_ahead_at(&by_unit, step);
             }
             at += changes.len();
             self.fit((changes[0].0 >> GROUP_AT) as u32, changes);
         }
         self.by_unit = by_unit;
+    }
+
+    /// Ask the processor for what changes behind number `at` will touch.
+    #[inline]
+    fn look_ahead_at(&self, by_unit: &[(u64, u32)], at: usize) {
+        let group = |key: u64| (key >> GROUP_AT) as u32;
+        let lpn = |key: u64| Lpn(group(key) << self.shift | u32::from(key as u8));
+        if let Some((key, _)) = by_unit.get(at + 16) {
+            self.look_ahead(lpn(*key), 0);
+        }
+        if let Some([(key, _), (next, _)]) = by_unit.get(at + 8..at + 10) {
+            self.look_ahead(lpn(*key), 1);
+            // Several changes may make a segment that is longer than those before.
+            if group(*key) == group(*next) {
+                self.groups[group(*key) as usize].look_ahead();
+            }
+        }
     }
 
     /// Learn the changes of a group.
@@ -648,40 +662,7 @@ impl MapCache for Leaftl {
         let mut in_memory = 0;
         for (number, group) in self.groups.iter().enumerate() {
             let owner = &self.owner[number << self.shift..(number + 1) << self.shift];
-            for (at, segment) in
-                group.segments.iter().enumerate().filter(|(_, segment)| segment.kind != Kind::Free)
-            {
-                let live = owner.iter().filter(|owner| usize::from(**owner) == at + 1).count();
-                let within = &owner[usize::from(segment.start)..=usize::from(segment.end)];
-                let seen = within.iter().filter(|owner| usize::from(**owner) == at + 1).count();
-                if live != usize::from(segment.live) || live != seen {
-                    return Err(format!(
-                        "group {number}: segment {segment:?} answers for {live} units, {seen} of its own"
-                    ));
-                }
-                let others = group.segments[..at].iter().filter(|other| other.kind != Kind::Free);
-                if let Some(other) =
-                    others.into_iter().find(|other| other.level == segment.level && other.listed(0).overlaps(segment.listed(0)))
-                {
-                    return Err(format!("group {number}: {segment:?} and {other:?} overlap in a level"));
-                }
-            }
-            let used = (0..).zip(&group.segments).filter(|(_, segment)| segment.kind != Kind::Free);
-            let in_level = |level: u16| used.clone().filter(move |(_, segment)| segment.level == level);
-            let mut top: Vec<Listed> = in_level(TOP).map(|(at, segment)| segment.listed(at)).collect();
-            let mut told = group.top.clone();
-            for list in [&mut top, &mut told] {
-                list.sort_unstable_by_key(|listed| listed.at);
-            }
-            let mut second = Spans::default();
-            in_level(group.newest).for_each(|(at, segment)| second.add(segment.listed(at)));
-            if (top, second) != (told, group.second) {
-                return Err(format!("group {number}: the upper levels miss segments"));
-            }
-            let bytes: u32 = group.segments.iter().map(Segment::bytes).sum();
-            if bytes != group.bytes || bytes > MOST_BYTES << self.shift {
-                return Err(format!("group {number}: {bytes} bytes of segments, {} counted", group.bytes));
-            }
+            let bytes = group.check(owner, self.shift).map_err(|text| format!("group {number}: {text}"))?;
             in_memory += u64::from(if group.cached { bytes } else { 0 });
         }
         let bits: u32 = self.is_waiting.iter().map(|word| word.count_ones()).sum();
@@ -732,7 +713,7 @@ impl PlacementWishes for Leaftl {
 mod tests {
     use super::*;
     use crate::mapcache::cache::Intent;
-    use crate::mapcache::segments::round;
+    use crate::mapcache::segments::{TOP, round};
     use crate::mapcache::superblock_order::superblock_order;
 
     fn points(points: &[(u8, u32)]) -> Vec<Point> {

@@ -2,6 +2,7 @@
 
 use crate::mapcache::layout::ENTRY_BYTES;
 use crate::mapcache::superblock_order::SuperblockOrder;
+use crate::table;
 
 /// Base-2 logarithm of the units in a group, where a translation page has as many.
 pub(super) const GROUP_SHIFT: u32 = 8;
@@ -264,6 +265,9 @@ impl Listed {
     }
 }
 
+/// How many a line of a processor's cache holds.
+const PER_LINE: usize = 64 / size_of::<Listed>();
+
 /// The units that the segments of a level reach over, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Spans([u64; 1 << (GROUP_SHIFT - 6)]);
@@ -327,6 +331,14 @@ impl Group {
         segment.listed(at)
     }
 
+    /// Others will make way for a segment: ask the processor for what that touches beside the segments themselves.
+    pub(super) fn look_ahead(&self) {
+        table::prefetch(&self.unused, self.unused.len().wrapping_sub(1));
+        for line in self.top.chunks(PER_LINE).take(4) {
+            table::prefetch(line, 0);
+        }
+    }
+
     /// Enter a segment for `points` at the top.
     pub(super) fn enter(&mut self, points: &[Point], fit: Fit, owner: &mut [u16]) {
         let (start, end) = (points[0].offset, points[points.len() - 1].offset);
@@ -370,10 +382,10 @@ impl Group {
     /// What `new` overlaps in the top level leaves it.
     fn make_way(&mut self, new: Listed, owner: &[u16]) {
         // Found first, without a jump for each. Those of a level do not overlap: there are no more than units.
-        let mut found = [0_u16; 1 << GROUP_SHIFT];
+        let mut found = [0_u8; 1 << GROUP_SHIFT];
         let mut count = 0;
-        for (at, old) in (0..).zip(&self.top) {
-            found[count] = at;
+        for (at, old) in self.top.iter().enumerate() {
+            found[count] = at as u8;
             count += usize::from(old.overlaps(new));
         }
         let mut next = 0;
@@ -462,5 +474,44 @@ impl Group {
     /// Bytes in a translation page.
     pub(super) fn stored_bytes(&self, units: u32) -> u32 {
         self.bytes.min(units * ENTRY_BYTES)
+    }
+
+    /// Recount the segments of `1 << shift` units, of which `owner` has the segment of each plus 1: their bytes.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub(super) fn check(&self, owner: &[u16], shift: u32) -> Result<u32, String> {
+        let used = (0_usize..).zip(&self.segments).filter(|(_, segment)| segment.kind != Kind::Free);
+        for (at, segment) in used.clone() {
+            let live = owner.iter().filter(|owner| usize::from(**owner) == at + 1).count();
+            let within = &owner[usize::from(segment.start)..=usize::from(segment.end)];
+            let seen = within.iter().filter(|owner| usize::from(**owner) == at + 1).count();
+            if live != usize::from(segment.live) || live != seen {
+                return Err(format!("segment {segment:?} answers for {live} units, {seen} of its own"));
+            }
+            let listed = segment.listed(at as u16);
+            let in_way = |other: &Segment| other.level == segment.level && other.listed(0).overlaps(listed);
+            if let Some((_, other)) =
+                used.clone().take_while(|(other, _)| *other < at).find(|(_, other)| in_way(other))
+            {
+                return Err(format!("{segment:?} and {other:?} overlap in a level"));
+            }
+        }
+        let in_level = |level: u16| used.clone().filter(move |(_, segment)| segment.level == level);
+        let mut top: Vec<Listed> = in_level(TOP).map(|(at, segment)| segment.listed(at as u16)).collect();
+        let mut told = self.top.clone();
+        for list in [&mut top, &mut told] {
+            list.sort_unstable_by_key(|listed| listed.at);
+        }
+        let mut second = Spans::default();
+        in_level(self.newest).for_each(|(at, segment)| second.add(segment.listed(at as u16)));
+        if (top, second) != (told, self.second) {
+            return Err("the upper levels miss segments".to_owned());
+        }
+        let bytes: u32 = self.segments.iter().map(Segment::bytes).sum();
+        if bytes != self.bytes || bytes > MOST_BYTES << shift {
+            return Err(format!("{bytes} bytes of segments, {} counted", self.bytes));
+        }
+        Ok(bytes)
     }
 }
