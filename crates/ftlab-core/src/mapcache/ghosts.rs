@@ -489,8 +489,7 @@ impl Ghost {
         let run = GhostRun { low, high, next: 0, dirty: lookup.changes() };
         let need = self.bytes(run);
         // Whether a run has changed cannot be guessed: what it would cost is reckoned either way.
-        let of_changed =
-            |run: GhostRun| f64::from(u8::from(run.dirty)) * costs.of_writing(run, layout);
+        let of_changed = |run: GhostRun| f64::from(u8::from(run.dirty)) * costs.of_writing(run, layout);
         while self.used + need > self.capacity && self.order.oldest != NONE {
             let price = of_changed(self.drop_oldest());
             bill.spread += (1.0 - BILLED_EARLY) * price;

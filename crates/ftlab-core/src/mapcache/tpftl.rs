@@ -526,8 +526,8 @@ impl MapCache for Tpftl {
 
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
-            + (self.entries.capacity() * size_of::<Entry>()
-                + self.nodes.capacity() * size_of::<Node>()) as u64
+            + (self.entries.capacity() * size_of::<Entry>() + self.nodes.capacity() * size_of::<Node>())
+                as u64
             + self.order.table_bytes()
             + (self.entry_of.capacity() + self.unused.capacity()) as u64 * 4
     }
