@@ -402,6 +402,7 @@ fn feed_closed(session: &mut Session, requests: &[Request], depth: usize) -> Res
 fn mapping_caches(scale: &Scale, wanted: &str) {
     const PAGES: u64 = 1_000_000;
     println!("mapping caches, a million pages, 256 KiB, half of the accesses write");
+    let mut done = 0;
     for (workload, keys) in [
         ("uniform", settings(&[("read_fraction", &0.5)])),
         ("zipf", settings(&[("read_fraction", &0.5)])),
@@ -431,6 +432,7 @@ fn mapping_caches(scale: &Scale, wanted: &str) {
             if !row.contains(wanted) {
                 continue;
             }
+            done += 1;
             let mut device = settings(&[("map_cache.kind", &kind), ("map_cache.bytes", &(256 << 10))]);
             device.extend(own);
             let (seconds, outcome) =
@@ -444,6 +446,7 @@ fn mapping_caches(scale: &Scale, wanted: &str) {
             );
         }
     }
+    assert!(done > 0, "--rows: no row of mapping has {wanted:?} in its name; without --rows all are printed");
 }
 
 #[cfg(test)]

@@ -822,12 +822,12 @@ impl MapCache for Ghosts {
                 window => window,
             };
             self.runs.fetch(lookup, window, ops);
+            let entries = self.runs.layout.entries();
             for op in &*ops {
                 self.paid += match *op {
-                    MapOp::Fetch { bytes, .. } => ns(self.prices.read(bytes)),
+                    MapOp::Fetch { bytes, .. } => self.costs.fetch[(bytes / ENTRY_BYTES) as usize],
                     MapOp::WriteBack { rest_bytes, .. } => {
-                        let rest = if rest_bytes > 0 { self.prices.read(rest_bytes) } else { 0 };
-                        ns(self.prices.program(self.runs.layout.page_bytes()) + rest)
+                        self.costs.write_back[(entries - rest_bytes / ENTRY_BYTES) as usize]
                     }
                     MapOp::Probe { .. } => 0.0,
                 };
