@@ -322,7 +322,7 @@ impl EventPort {
         if let Some(explain) = &mut self.explain
             && self.now > asked
         {
-            explain.has_bus(kind.submission, (lane, state.begun), self.now.since(asked));
+            explain.has_bus(&kind, lane, self.now.since(asked));
         }
         let line = ARRAY_LINES + kind.line as usize;
         self.events.schedule(line, TIMERS + lane, until + kind.array, number);
@@ -417,7 +417,7 @@ impl EventPort {
             Item::Node(_) => !self.has_ended(after),
         };
         if self.explain.is_some() {
-            self.explain_new(lane, turn, submission, is_held);
+            self.explain_new(lane, turn, kind, is_held);
         }
         if is_held {
             self.add_waiter(after, Waiter::command(lane, turn));

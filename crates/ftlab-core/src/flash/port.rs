@@ -76,12 +76,6 @@ impl Submission {
         BACKGROUND >> (self.cause_index() & 63) & 1 != 0
     }
 
-    /// Whether it reads for the host.
-    #[inline]
-    pub(super) const fn is_host_read(self) -> bool {
-        self.cause_index() == Cause::Host as usize && matches!(self.command(), Command::Read)
-    }
-
     /// Class of the page, as an index.
     #[inline]
     pub const fn class(self) -> usize {

@@ -97,41 +97,61 @@ impl Part {
 }
 
 /// What commands and memory do that a request waits for: what of it is the request's own has a part of its own.
+///
+/// A number, for tables by it: the first two are flash work for the host, and those after [`BUFFER`](Self::BUFFER) are for
+/// one cause each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    Read,
-    Program,
-    Buffer,
-    For(Cause),
-}
+pub(crate) struct Work(u8);
+
+/// Number of kinds of work.
+pub(crate) const WORKS: usize = 2 + CAUSES;
 
 impl Work {
-    pub(crate) fn of(command: Command, cause: Cause) -> Self {
-        match (cause, command) {
-            (Cause::Host, Command::Read) => Work::Read,
-            (Cause::Host, _) => Work::Program,
-            (cause, _) => Work::For(cause),
+    pub(crate) const READ: Self = Self(0);
+    pub(crate) const PROGRAM: Self = Self(1);
+    pub(crate) const BUFFER: Self = Self(2);
+
+    /// The part of a request for which it is done, and that of a request that waits for it.
+    const PARTS: [(Part, Part); WORKS] = {
+        let mut parts = [(Part::Buffer, Part::BufferWait); WORKS];
+        parts[Self::READ.index()] = (Part::OwnRead, Part::BehindRead);
+        parts[Self::PROGRAM.index()] = (Part::OwnProgram, Part::BehindProgram);
+        let mut at = 0;
+        while at < Part::OF_CAUSES.len() {
+            parts[at + 3] = (Part::OF_CAUSES[at], Part::OF_CAUSES[at]);
+            at += 1;
         }
+        parts
+    };
+
+    pub(crate) const fn of(command: Command, cause: Cause) -> Self {
+        match (cause, command) {
+            (Cause::Host, Command::Read) => Self::READ,
+            (Cause::Host, _) => Self::PROGRAM,
+            (cause, _) => Self(Self::BUFFER.0 + cause as u8),
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Whether flash does it for the host.
+    #[inline]
+    pub(crate) const fn is_of_host(self) -> bool {
+        self.0 < Self::BUFFER.0
     }
 
     /// The part of a request for which this is done.
+    #[inline]
     pub(crate) const fn own(self) -> Part {
-        match self {
-            Work::Read => Part::OwnRead,
-            Work::Program => Part::OwnProgram,
-            Work::Buffer => Part::Buffer,
-            Work::For(_) => self.behind(),
-        }
+        Self::PARTS[self.index()].0
     }
 
     /// The part of a request that waits for it.
+    #[inline]
     pub(crate) const fn behind(self) -> Part {
-        match self {
-            Work::Read => Part::BehindRead,
-            Work::Program | Work::For(Cause::Host) => Part::BehindProgram,
-            Work::Buffer => Part::BufferWait,
-            Work::For(cause) => Part::OF_CAUSES[cause as usize - 1],
-        }
+        Self::PARTS[self.index()].1
     }
 }
 

@@ -1,13 +1,11 @@
 //! The log of commands, what of them has not ended when a run does, and what is told of them to those who explain.
 
-use super::explain::{Ran, UnderWay};
+use super::explain::Ran;
 use super::lane::{Commands, Phase};
 use super::ticket::Item;
 use super::{EventPort, Lane};
 use crate::cause::CommandCounts;
-use crate::flash::port::Submission;
 use crate::metrics::CommandRecord;
-use crate::metrics::parts::Work;
 use crate::time::Time;
 
 impl EventPort {
@@ -16,15 +14,15 @@ impl EventPort {
     pub(super) fn note(&mut self, lane: u32, end: Time) {
         let Lane { started, current, .. } = self.lanes[lane as usize];
         let span = Time(end.since(started).0 / u64::from(current.count));
-        self.note_first(lane, current.count, span);
+        let request = self.explain.as_ref().and_then(|explain| explain.request_of_end());
+        self.note_first(lane, current.count, span, request);
         self.logged_pages[lane as usize].pop_front();
     }
 
     /// Log the first `ended` of the commands that a lane is running, which take `span` each.
-    fn note_first(&mut self, lane: u32, ended: u32, span: Time) {
-        let Lane { started, transfer, channel, current, begun, .. } = self.lanes[lane as usize];
+    fn note_first(&mut self, lane: u32, ended: u32, span: Time, request: Option<u64>) {
+        let Lane { started, transfer, channel, current, .. } = self.lanes[lane as usize];
         let submission = self.kinds.get(current.kind).submission;
-        let request = self.explain.as_ref().and_then(|explain| explain.request_of(lane, begun));
         let Some(log) = &mut self.ledger.log else { return };
         let first = self.logged_pages[lane as usize][0];
         for at in 0..ended {
@@ -82,7 +80,8 @@ impl EventPort {
             start += kind.row(count);
             if at + 1 == row.len() {
                 *busy += one.0 * u64::from(ended);
-                self.note_first(lane, ended, one);
+                let request = self.explain.as_ref().and_then(|explain| explain.request_under_way(lane));
+                self.note_first(lane, ended, one, request);
             } else {
                 *busy -= one.0 * u64::from(count - ended);
             }
@@ -91,64 +90,57 @@ impl EventPort {
 
     /// A command begins to exist; the lane does not have it yet.
     #[cold]
-    pub(super) fn explain_new(&mut self, lane: u32, turn: u64, submission: Submission, is_held: bool) {
+    #[inline(never)]
+    pub(super) fn explain_new(&mut self, lane: u32, turn: u64, kind: u32, is_held: bool) {
         let Some(explain) = &mut self.explain else { return };
-        if !submission.is_background() {
-            let work = Work::of(submission.command(), submission.cause());
-            let body = explain.submitted(Item::Command { lane, turn }, work, self.now);
+        let kind = self.kinds.get(kind);
+        let state = &self.lanes[lane as usize];
+        explain.fills(lane, state.is_empty(), self.now);
+        if !kind.submission.is_background() {
+            let body = explain.submitted(Item::Command { lane, turn }, kind.work, self.now);
             if !is_held {
                 self.explain_ready(lane, turn, body);
             }
         } else if self.ledger.log.is_some() {
             explain.collected(lane, turn);
         }
-        if self.lanes[lane as usize].is_empty()
-            && let Some(explain) = &mut self.explain
-        {
-            explain.fills(lane, self.now);
-        }
     }
 
     /// A command has begun on a lane that was free since `free_since`.
     #[cold]
     pub(super) fn explain_held_up(&mut self, lane: u32, free_since: Time) {
-        let Lane { begun, current, .. } = self.lanes[lane as usize];
-        let submission = self.kinds.get(current.kind).submission;
+        let kind = self.kinds.get(self.lanes[lane as usize].current.kind);
         if let Some(explain) = &mut self.explain {
-            explain.held_up((lane, begun), submission, free_since, self.now);
+            explain.held_up(lane, kind, free_since, self.now);
         }
     }
 
-    /// A command ends, or several in a row. They are accounted for after this.
+    /// A command ends, or several in a row.
     #[cold]
+    #[inline(never)]
     pub(super) fn explain_work(&mut self, lane: u32, end: Time) {
-        let Lane { started, begun, current, .. } = self.lanes[lane as usize];
+        let Some(explain) = &mut self.explain else { return };
+        let Lane { started, current, .. } = self.lanes[lane as usize];
         let kind = self.kinds.get(current.kind);
-        let Some(explain) = &mut self.explain else { return };
-        explain.ended(kind.submission.cause_index(), end);
-        if kind.submission.is_background() {
-            return;
+        explain.ended(kind.work, end);
+        if !kind.submission.is_background() {
+            let ran = Ran { started, end, array: kind.array, transfer: kind.bus_in + kind.bus_out };
+            return explain.worked(lane, &ran);
         }
-        let ran = Ran { started, end, array: kind.array, transfer: kind.bus_in + kind.bus_out };
-        explain.worked((lane, begun), &self.ledger.busy_ps[lane as usize], &ran);
-    }
-
-    /// A command ends, and who waits for it hears of that next.
-    #[cold]
-    pub(super) fn explain_end(&mut self, lane: u32, turn: u64) {
-        let Some(explain) = &mut self.explain else { return };
-        let state = &self.lanes[lane as usize];
-        let is_awaited = state.waiters.are_of(turn);
-        // What is in a row is all for one cause.
-        let submission = self.kinds.get(state.current.kind).submission;
-        if !submission.is_background() {
-            return explain.ends(Item::Command { lane, turn }, is_awaited);
-        }
-        if is_awaited {
-            explain.ends_collecting(submission.cause(), lane);
-        }
+        explain.collected_for(lane, kind.work, end.since(started));
         if self.ledger.log.is_some() {
             explain.forget(lane);
+        }
+    }
+
+    /// Somebody hears next of the end of a command.
+    #[inline]
+    pub(super) fn explain_end(&mut self, lane: u32) {
+        let Some(explain) = &mut self.explain else { return };
+        // What is in a row is all for one cause.
+        let kind = self.kinds.get(self.lanes[lane as usize].current.kind);
+        if kind.submission.is_background() {
+            explain.ends_collecting(kind.work, lane);
         }
     }
 
@@ -162,18 +154,14 @@ impl EventPort {
     }
 
     /// Nothing but its lane holds a command back from now on.
+    #[inline(always)]
     fn explain_ready(&mut self, lane: u32, turn: u64, body: u32) {
         let Some(explain) = &mut self.explain else { return };
         let Lane { phase, current, started, begun, .. } = self.lanes[lane as usize];
-        let under_way = match phase {
-            // An idle lane that has nothing else to begin with does nothing until this command begins.
-            Phase::Idle if turn == begun + 1 => return,
-            Phase::Idle => UnderWay::Nothing,
-            Phase::BusIn => UnderWay::Bus(started),
-            Phase::Array | Phase::BusOut => {
-                UnderWay::Work(self.kinds.get(current.kind).submission, started, begun)
-            }
-        };
-        explain.has_to_wait((lane, body), &self.ledger.busy_ps[lane as usize], under_way, self.now);
+        // An idle lane that has nothing else to begin with does nothing until this command begins.
+        if phase != Phase::Idle || turn != begun + 1 {
+            let kind = self.kinds.get(current.kind);
+            explain.has_to_wait((lane, body), (phase, started, kind), self.now);
+        }
     }
 }

@@ -122,14 +122,15 @@ impl EventPort {
     /// ended by that.
     #[inline(always)]
     pub(super) fn end_command(&mut self, lane: u32, turn: u64) {
-        if self.explain.is_some() {
-            self.explain_end(lane, turn);
-        }
         let state = &mut self.lanes[lane as usize];
         state.ended = turn;
         if !state.waiters.are_of(turn) {
             return;
         }
+        if self.explain.is_some() {
+            self.explain_end(lane);
+        }
+        let state = &mut self.lanes[lane as usize];
         let waiter = state.waiters.take();
         if state.waiters.are_of(turn) {
             return self.tell_several(lane, turn, waiter);
@@ -182,7 +183,7 @@ impl EventPort {
         let mut at = std::mem::replace(&mut state.edges, NONE);
         let is_awaited = waiter != Waiter::NOBODY;
         if let Some(explain) = &mut self.explain {
-            explain.ends(Item::Node(node), is_awaited);
+            explain.ends_beside(node, is_awaited);
         }
         if !is_awaited {
             return false;

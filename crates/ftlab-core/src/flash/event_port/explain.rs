@@ -12,10 +12,11 @@
 
 use std::collections::VecDeque;
 
+use super::kinds::Kind;
+use super::lane::Phase;
 use super::ticket::Item;
-use crate::cause::{CAUSES, Cause};
-use crate::flash::port::Submission;
-use crate::metrics::parts::{Part, Parts, Work};
+use crate::cause::Command;
+use crate::metrics::parts::{Part, Parts, WORKS, Work};
 use crate::time::Time;
 
 /// Stands for no request.
@@ -24,28 +25,12 @@ pub(super) const NO_REQUEST: u64 = u64::MAX;
 /// In the place of a body, with the number of a lane: of steps of collections, which have none.
 const LANE: u32 = 1 << 31;
 
-/// The bit of the host among those of causes.
-const HOST: u32 = 1 << Cause::Host as u32;
-
-/// What a lane has done, in picoseconds, by cause.
-type Busy = [u64; CAUSES];
-
-/// By cause, when its last command ended.
-type LastOf = [Time; CAUSES];
+/// By [`Work`], when its last command ended.
+type LastOf = [Time; WORKS];
 
 /// Whether what a part stands for may have been at work after `since`: who came later did not wait for it.
 fn may_be(part: Part, last_of: &LastOf, since: Time) -> bool {
-    part.cause().is_none_or(|cause| last_of[cause as usize] >= since)
-}
-
-/// What a lane is doing.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum UnderWay {
-    Nothing,
-    Bus(Time),
-    /// Since then, at the command with this turn. Commands in a row are all for one cause, and those ahead of the last are
-    /// counted when they begin: it may begin later than now.
-    Work(Submission, Time, u64),
+    part.cause().is_none_or(|cause| last_of[Work::of(Command::Program, cause).index()] >= since)
 }
 
 /// How a command ran, once it has ended.
@@ -58,14 +43,20 @@ pub(super) struct Ran {
     pub(super) transfer: Time,
 }
 
+/// Of flash work for the host, the places.
+const READ: usize = Work::READ.index();
+const PROGRAM: usize = Work::PROGRAM.index();
+
+/// The place of work for the first cause that the drive has for itself.
+const FIRST_CAUSE: usize = Work::BUFFER.index() + 1;
+
 /// What a lane has done for a request, in picoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Own {
-    read: u64,
-    program: u64,
+    /// Reads and programs.
+    spans: [u64; 2],
     /// Of both, what the array did for each of them, and what the bus did.
-    read_array: u64,
-    program_array: u64,
+    arrays: [u64; 2],
     transfer: u64,
     /// Of both, for a part of a page.
     updates: u64,
@@ -75,12 +66,12 @@ impl Own {
     /// Add to `parts` the last `read` and `program` of it.
     #[inline]
     fn last(&self, read: u64, program: u64, parts: &mut Parts) {
-        let (mut reads, mut programs, mut transfer) = (self.read_array, self.program_array, self.transfer);
-        let (read_before, program_before) = (self.read - read, self.program - program);
+        let ([mut reads, mut programs], mut transfer) = (self.arrays, self.transfer);
+        let (read_before, program_before) = (self.spans[READ] - read, self.spans[PROGRAM] - program);
         if read_before + program_before > 0 {
             // The array of a read works before its data cross the bus, that of a program after.
             let of_reads = read_before.min(reads);
-            let of_programs = (self.program - self.program_array).min(program_before);
+            let of_programs = (self.spans[PROGRAM] - self.arrays[PROGRAM]).min(program_before);
             reads -= of_reads;
             programs -= program_before - of_programs;
             transfer = transfer.saturating_sub(read_before - of_reads + of_programs);
@@ -93,14 +84,14 @@ impl Own {
     }
 }
 
-/// What a lane has done beside [`Busy`].
+/// What a lane has to do, and has done.
 #[derive(Debug, Clone)]
 struct Lane {
     /// The steps that have not ended and are no collection's, by turn; with a log, all.
-    steps: VecDeque<(u64, Step)>,
-    /// Of the time for the host.
-    read: u64,
-    /// Of the time for the host: for requests that write a part of a page.
+    steps: VecDeque<Step>,
+    /// How long it has worked, in picoseconds, by [`Work`].
+    worked: [u64; WORKS],
+    /// Of what it did for the host: for requests that write a part of a page.
     updates: u64,
     /// A command waited for the bus, and the die with it.
     bus_wait: u64,
@@ -117,6 +108,8 @@ struct Lane {
 /// A step: a command, several in a row, or something beside flash.
 #[derive(Debug, Clone, Copy)]
 struct Step {
+    /// Of a command.
+    turn: u64,
     /// The request during whose submission it came.
     request: u64,
     body: u32,
@@ -126,7 +119,8 @@ struct Step {
 }
 
 impl Step {
-    const NOTHING: Self = Self { request: NO_REQUEST, body: LANE, work: Work::Buffer, is_update: false };
+    const NOTHING: Self =
+        Self { turn: 0, request: NO_REQUEST, body: LANE, work: Work::BUFFER, is_update: false };
 }
 
 /// What else is known of a step.
@@ -136,17 +130,14 @@ struct Body {
     ready: Time,
     /// How long it waited for the bus that it needed first, or for its turn at memory beside flash.
     queued: Time,
-    /// When it was ready, its lane had something to do first: it had done so much by then. Of the host and the causes that have
-    /// a bit; those that were unknown had done nothing.
+    /// When it was ready, its lane had something to do first: it had done so much by then.
     had_to_wait: bool,
     knows_held_up: bool,
     /// It had to wait for other steps: for what stands in `parts`.
     had_others: bool,
-    known: u32,
-    read: u64,
+    worked: [u64; WORKS],
     updates: u64,
     bus_wait: u64,
-    busy: Busy,
     parts: Parts,
     held_up: Parts,
 }
@@ -156,16 +147,18 @@ struct Body {
 pub(super) struct Explanations {
     /// The request that was handed to the drive last: what is submitted is for it.
     request: u64,
-    /// What it reads: if it programs next, these are pages of which it writes a part.
+    /// What it reads, and room for one more: if it programs next, these are pages of which it writes a part. How many there
+    /// are.
     reads: Vec<Item>,
+    read: usize,
     /// By node.
     steps: Vec<Step>,
     bodies: Vec<Body>,
     /// Bodies of nodes that have ended, which stay as they are until the next submission. The one that was used last is used
     /// first, so that few lines of memory are touched.
     free: Vec<u32>,
-    /// A bit for each cause that any command had so far: few have one. And when the last one ended.
-    causes: u32,
+    /// A bit for each kind of work that any command did so far: few have one. And when the last one ended.
+    works: u32,
     last_of: LastOf,
     lanes: Vec<Lane>,
     /// What each watcher has heard of last.
@@ -187,7 +180,7 @@ impl Explanations {
     pub(super) fn new(lanes: usize) -> Self {
         let lane = Lane {
             steps: VecDeque::new(),
-            read: 0,
+            worked: [0; WORKS],
             updates: 0,
             bus_wait: 0,
             filled: Time::ZERO,
@@ -199,11 +192,12 @@ impl Explanations {
         Self {
             request: NO_REQUEST,
             reads: Vec::new(),
+            read: 0,
             steps: Vec::new(),
             bodies: Vec::new(),
             free: Vec::new(),
-            causes: 0,
-            last_of: [Time::ZERO; CAUSES],
+            works: 0,
+            last_of: [Time::ZERO; WORKS],
             lanes: vec![lane; lanes],
             told: Vec::new(),
             ending: Step::NOTHING,
@@ -217,79 +211,81 @@ impl Explanations {
 
     /// What is submitted from now on is for this request.
     pub(super) fn begins(&mut self, request: u64) {
-        self.request = request;
-        self.reads.clear();
+        (self.request, self.read) = (request, 0);
     }
 
-    /// Where the step of a command is among those of its lane.
-    fn place(&self, lane: u32, turn: u64) -> Option<usize> {
-        self.lanes[lane as usize].steps.binary_search_by_key(&turn, |(turn, _)| *turn).ok()
+    /// The step of a command that has not ended.
+    fn step_of(&self, lane: u32, turn: u64) -> Option<(usize, &Step)> {
+        let steps = &self.lanes[lane as usize].steps;
+        let at = steps.binary_search_by_key(&turn, |step| step.turn).ok()?;
+        Some((at, &steps[at]))
     }
 
-    /// The step of a command. Most are asked for as the first of their lane.
-    #[inline]
-    fn step_of(&self, lane: u32, turn: u64) -> Step {
-        match self.lanes[lane as usize].steps.front() {
-            Some((first, step)) if *first == turn => *step,
-            _ => self.place(lane, turn).map_or(Step::NOTHING, |at| self.lanes[lane as usize].steps[at].1),
-        }
+    /// The step that a lane works at, which is no collection's: the first of those that have not ended.
+    #[inline(always)]
+    fn under_way(&self, lane: u32) -> Step {
+        self.lanes[lane as usize].steps.front().copied().unwrap_or(Step::NOTHING)
     }
 
     #[inline]
     fn step_mut(&mut self, item: Item) -> Option<&mut Step> {
         match item {
             Item::Command { lane, turn } => {
-                let at = self.place(lane, turn)?;
-                Some(&mut self.lanes[lane as usize].steps[at].1)
+                let (at, _) = self.step_of(lane, turn)?;
+                Some(&mut self.lanes[lane as usize].steps[at])
             }
             Item::Node(node) => self.steps.get_mut(node as usize),
         }
     }
 
-    /// The request for which a command was submitted.
-    pub(super) fn request_of(&self, lane: u32, turn: u64) -> Option<u64> {
-        let Step { request, .. } = self.step_of(lane, turn);
+    /// With a log: the request for which the command was submitted that a lane works at.
+    pub(super) fn request_under_way(&self, lane: u32) -> Option<u64> {
+        let Step { request, .. } = self.under_way(lane);
         (request != NO_REQUEST).then_some(request)
     }
 
-    /// A command of a collection begins to exist. A log has the request that it is for.
-    #[cold]
-    pub(super) fn collected(&mut self, lane: u32, turn: u64) {
-        let step = Step { request: self.request, ..Step::NOTHING };
-        self.lanes[lane as usize].steps.push_back((turn, step));
+    /// The same of the command that ends.
+    pub(super) fn request_of_end(&self) -> Option<u64> {
+        (self.ending.request != NO_REQUEST).then_some(self.ending.request)
     }
 
-    /// The first command of a lane ends: it is a collection's.
+    /// With a log: a command of a collection begins to exist. A log has the request that it is for.
+    #[cold]
+    pub(super) fn collected(&mut self, lane: u32, turn: u64) {
+        let step = Step { turn, request: self.request, ..Step::NOTHING };
+        self.lanes[lane as usize].steps.push_back(step);
+    }
+
+    /// With a log: a command of a collection ends.
     #[cold]
     pub(super) fn forget(&mut self, lane: u32) {
-        self.lanes[lane as usize].steps.pop_front();
+        self.ending = self.lanes[lane as usize].steps.pop_front().unwrap_or(Step::NOTHING);
     }
 
     /// A step beside flash begins to exist, or a join.
     pub(super) fn begins_beside(&mut self, node: u32, now: Time) {
-        let _ = self.submitted(Item::Node(node), Work::Buffer, now);
+        let _ = self.submitted(Item::Node(node), Work::BUFFER, now);
     }
 
     /// A step begins to exist. Returns its body.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submitted(&mut self, item: Item, work: Work, now: Time) -> u32 {
         let body = self.free.pop().unwrap_or_else(|| self.new_body());
-        let is_update = work == Work::Program && !self.reads.is_empty();
-        match work {
-            Work::Read => self.reads.push(item),
-            Work::Program => {
-                for at in 0..self.reads.len() {
-                    if let Some(step) = self.step_mut(self.reads[at]) {
-                        step.is_update = true;
-                    }
-                }
-                self.reads.clear();
-            }
-            _ => {}
+        let is_update = self.read > 0 && work == Work::PROGRAM;
+        if is_update {
+            self.read_for_update();
         }
-        let step = Step { request: self.request, body, work, is_update };
+        // Without a jump: whether a command reads or programs cannot be foreseen.
+        if self.read == self.reads.len() {
+            self.reads.resize(2 * self.read + 1, item);
+        }
+        self.reads[self.read] = item;
+        self.read += usize::from(work == Work::READ);
+        let step = Step { turn: 0, request: self.request, body, work, is_update };
         match item {
-            Item::Command { lane, turn } => self.lanes[lane as usize].steps.push_back((turn, step)),
+            Item::Command { lane, turn } => {
+                self.lanes[lane as usize].steps.push_back(Step { turn, ..step });
+            }
             Item::Node(node) => {
                 if self.steps.len() <= node as usize {
                     self.steps.resize(node as usize + 1, Step::NOTHING);
@@ -303,6 +299,17 @@ impl Explanations {
         body
     }
 
+    /// What was read is of pages of which the request writes a part.
+    #[cold]
+    #[inline(never)]
+    fn read_for_update(&mut self) {
+        for at in 0..std::mem::take(&mut self.read) {
+            if let Some(step) = self.step_mut(self.reads[at]) {
+                step.is_update = true;
+            }
+        }
+    }
+
     #[cold]
     fn new_body(&mut self) -> u32 {
         self.bodies.push(Body {
@@ -312,11 +319,9 @@ impl Explanations {
             had_to_wait: false,
             knows_held_up: false,
             had_others: false,
-            known: 0,
-            read: 0,
+            worked: [0; WORKS],
             updates: 0,
             bus_wait: 0,
-            busy: [0; CAUSES],
             parts: Parts::NONE,
             held_up: Parts::NONE,
         });
@@ -328,31 +333,25 @@ impl Explanations {
         self.bodies[self.steps[node as usize].body as usize].queued = span;
     }
 
-    /// A step ends: what is told and released now is so by that.
+    /// A step beside flash ends, or a join: what is told and released now is so by that.
     #[inline]
-    pub(super) fn ends(&mut self, item: Item, is_awaited: bool) {
-        let step = match item {
-            Item::Command { lane, .. } => {
-                let first = self.lanes[lane as usize].steps.pop_front();
-                first.map_or(Step::NOTHING, |(_, step)| step)
-            }
-            Item::Node(node) => self.steps[node as usize],
-        };
+    pub(super) fn ends_beside(&mut self, node: u32, is_awaited: bool) {
+        let step = self.steps[node as usize];
         self.free.push(step.body);
         if is_awaited {
             self.ending = step;
         }
     }
 
-    /// The same for a step of a collection.
-    #[inline]
-    pub(super) fn ends_collecting(&mut self, cause: Cause, lane: u32) {
-        self.ending = Step { body: LANE | lane, work: Work::For(cause), ..Step::NOTHING };
+    /// A command of a collection ends, for which somebody waits.
+    #[cold]
+    pub(super) fn ends_collecting(&mut self, work: Work, lane: u32) {
+        self.ending = Step { body: LANE | lane, work, ..Step::NOTHING };
     }
 
     /// What a command waits for has ended with what is ending now. Returns its body, if it is no collection's.
     pub(super) fn released_command(&mut self, lane: u32, turn: u64, now: Time) -> Option<u32> {
-        let body = self.step_of(lane, turn).body;
+        let body = self.step_of(lane, turn)?.1.body;
         if body as usize >= self.bodies.len() {
             return None;
         }
@@ -402,7 +401,8 @@ impl Explanations {
             let at = last.body & !LANE;
             let lane = self.lanes.get(at as usize);
             if let Some(Lane { own, .. }) = lane.filter(|lane| lane.request == request) {
-                let (read, program) = (own.read.min(left), own.program.min(left - own.read.min(left)));
+                let read = own.spans[READ].min(left);
+                let program = own.spans[PROGRAM].min(left - read);
                 own.last(read, program, &mut parts);
                 left -= read + program;
             }
@@ -442,25 +442,26 @@ impl Explanations {
         parts
     }
 
-    /// The queue of an idle lane has a command.
-    #[inline]
-    pub(super) fn fills(&mut self, lane: u32, now: Time) {
-        self.lanes[lane as usize].filled = now;
+    /// The queue of a lane has one more command; it `was_empty` before.
+    #[inline(always)]
+    pub(super) fn fills(&mut self, lane: u32, was_empty: bool, now: Time) {
+        let filled = &mut self.lanes[lane as usize].filled;
+        *filled = if was_empty { now } else { *filled };
     }
 
     /// A command begins on a lane that was free since `free`. As long as it was in its queue, it held up those behind it.
     #[cold]
     #[inline(never)]
-    pub(super) fn held_up(&mut self, (at, turn): (u32, u64), submission: Submission, free: Time, now: Time) {
-        let step = self.step_of(at, turn);
+    pub(super) fn held_up(&mut self, at: u32, kind: &Kind, free: Time, now: Time) {
+        let step = self.under_way(at);
         let lane = &mut self.lanes[at as usize];
         let mut left = now.since(lane.filled.max(free)).0;
         if left == 0 {
             return;
         }
         lane.has_held_up = true;
-        if submission.is_background() {
-            return lane.held_up.add(Part::OF_CAUSES[submission.cause_index() - 1], left);
+        if kind.submission.is_background() {
+            return lane.held_up.add(kind.work.behind(), left);
         }
         let body = &self.bodies[step.body as usize];
         let waited = body.ready.since(body.began).0;
@@ -477,74 +478,68 @@ impl Explanations {
         lane.held_up.add_updates(if step.is_update { left } else { 0 });
     }
 
-    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first.
-    #[inline]
+    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first: since `started` a
+    /// command of a `kind`.
+    #[inline(always)]
     pub(super) fn has_to_wait(
         &mut self,
         (at, waiting): (u32, u32),
-        busy: &Busy,
-        under_way: UnderWay,
+        (phase, started, kind): (Phase, Time, &Kind),
         now: Time,
     ) {
-        let body = &mut self.bodies[waiting as usize];
         let lane = &self.lanes[at as usize];
-        (body.read, body.updates, body.bus_wait) = (lane.read, lane.updates, lane.bus_wait);
-        let working = match under_way {
-            UnderWay::Work(submission, since, turn) => Some((submission, since, turn)),
-            UnderWay::Bus(since) => {
-                body.bus_wait += now.since(since).0;
-                None
-            }
-            UnderWay::Nothing => None,
-        };
-        self.causes |= working.map_or(0, |(submission, ..)| 1 << submission.cause_index());
-        (body.had_to_wait, body.known) = (true, self.causes);
-        body.knows_held_up = lane.has_held_up;
+        let body = &mut self.bodies[waiting as usize];
+        (body.had_to_wait, body.knows_held_up) = (true, lane.has_held_up);
+        (body.worked, body.updates, body.bus_wait) = (lane.worked, lane.updates, lane.bus_wait);
         if lane.has_held_up {
             body.held_up = lane.held_up;
         }
-        body.busy[Cause::Host as usize] = busy[Cause::Host as usize];
-        for cause in causes(self.causes & !HOST) {
-            body.busy[cause] = busy[cause];
-        }
-        if let Some((submission, since, turn)) = working {
-            let work = now.0.wrapping_sub(since.0);
-            let total = &mut body.busy[submission.cause_index()];
-            *total = total.wrapping_add(work);
-            if submission.is_host_read() {
-                body.read = body.read.wrapping_add(work);
-            }
-            if !submission.is_background() && self.step_of(at, turn).is_update {
-                let body = &mut self.bodies[waiting as usize];
-                body.updates = body.updates.wrapping_add(work);
-            }
+        // Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may begin later
+        // than now.
+        let since = now.0.wrapping_sub(started.0);
+        let work = if matches!(phase, Phase::Array | Phase::BusOut) { since } else { 0 };
+        let total = &mut body.worked[kind.work.index()];
+        *total = total.wrapping_add(work);
+        body.bus_wait += if phase == Phase::BusIn { since } else { 0 };
+        let is_update = lane.steps.front().is_some_and(|step| step.is_update);
+        if is_update && !kind.submission.is_background() {
+            body.updates = body.updates.wrapping_add(work);
         }
     }
 
     /// A command has the bus that it has waited for.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_bus(&mut self, submission: Submission, (lane, turn): (u32, u64), waited: Time) {
+    pub(super) fn has_bus(&mut self, kind: &Kind, lane: u32, waited: Time) {
         self.lanes[lane as usize].bus_wait += waited.0;
-        if !submission.is_background() {
-            let body = self.step_of(lane, turn).body;
+        if !kind.submission.is_background() {
+            let body = self.under_way(lane).body;
             self.bodies[body as usize].queued = waited;
         }
     }
 
     /// A command ends, or several of a collection in a row.
-    #[inline]
-    pub(super) fn ended(&mut self, cause: usize, end: Time) {
-        self.causes |= 1 << cause;
-        self.last_of[cause] = end;
+    #[inline(always)]
+    pub(super) fn ended(&mut self, work: Work, end: Time) {
+        self.works |= 1 << work.index();
+        self.last_of[work.index()] = end;
     }
 
-    /// A command ends that is no collection's. Its lane had done `busy` when it began.
-    #[inline]
-    pub(super) fn worked(&mut self, (at, turn): (u32, u64), busy: &Busy, ran: &Ran) {
-        let step = self.step_of(at, turn);
-        let body = &self.bodies[step.body as usize];
+    /// It was a collection's, or they were, and took so long.
+    #[inline(always)]
+    pub(super) fn collected_for(&mut self, lane: u32, work: Work, span: Time) {
+        self.lanes[lane as usize].worked[work.index()] += span.0;
+    }
+
+    /// A command ends that is no collection's: what is told and released now is so by that.
+    #[inline(always)]
+    pub(super) fn worked(&mut self, at: u32, ran: &Ran) {
         let lane = &mut self.lanes[at as usize];
+        let Some(step) = lane.steps.pop_front() else { return };
+        self.ending = step;
+        self.free.push(step.body);
+        let span = ran.end.since(ran.started);
+        let body = &self.bodies[step.body as usize];
         let parts = &mut self.latest;
         if body.had_others {
             *parts = body.parts;
@@ -554,35 +549,27 @@ impl Explanations {
         let is_own = lane.request == step.request;
         let left = (ran.started - body.queued).since(body.ready).0;
         if left > 0 {
-            let own = body.waited((lane, busy), is_own, (self.causes, &self.last_of), left, parts);
+            let own = body.waited(lane, is_own, (self.works, &self.last_of), left, parts);
             parts.waited_at(at, left - own);
         }
-        let span = ran.end.since(ran.started);
         (self.latest_body, self.latest_run, self.latest_lane) = (step.body, span, at);
-        if !matches!(step.work, Work::Read | Work::Program) {
+        lane.worked[step.work.index()] += span.0;
+        if !step.work.is_of_host() {
             return parts.add(step.work.own(), (span + body.queued).0);
         }
-        let is_read = step.work == Work::Read;
+        parts.add(step.work.own(), ran.array.0);
+        parts.add(Part::Transfer, ran.transfer.0);
+        parts.add(Part::BusWait, (span - ran.array - ran.transfer + body.queued).0);
+        let updates = if step.is_update { span.0 } else { 0 };
+        lane.updates += updates;
         if !is_own {
             (lane.request, lane.own) = (step.request, Own::default());
         }
-        let own = &mut lane.own;
-        let (read, program) = if is_read { (span.0, 0) } else { (0, span.0) };
-        let (read_array, program_array) = if is_read { (ran.array.0, 0) } else { (0, ran.array.0) };
-        lane.read += read;
-        own.read += read;
-        own.program += program;
-        own.read_array += read_array;
-        own.program_array += program_array;
+        let (own, kind) = (&mut lane.own, step.work.index() & 1);
+        own.spans[kind] += span.0;
+        own.arrays[kind] += ran.array.0;
         own.transfer += ran.transfer.0;
-        if step.is_update {
-            lane.updates += span.0;
-            own.updates += span.0;
-        }
-        parts.add(Part::OwnRead, read_array);
-        parts.add(Part::OwnProgram, program_array);
-        parts.add(Part::Transfer, ran.transfer.0);
-        parts.add(Part::BusWait, (span - ran.array - ran.transfer + body.queued).0);
+        own.updates += updates;
     }
 
     /// What goes on beside flash for a node ends now.
@@ -627,42 +614,39 @@ impl Explanations {
 impl Body {
     /// Add to `parts` the `left` until the command began on its lane, as it was ready. Returns what of it the lane worked for the
     /// same request.
-    #[inline]
+    #[inline(always)]
     fn waited(
         &self,
-        (lane, busy): (&Lane, &Busy),
+        lane: &Lane,
         is_own: bool,
-        (known, last_of): (u32, &LastOf),
+        (works, last_of): (u32, &LastOf),
         mut left: u64,
         parts: &mut Parts,
     ) -> u64 {
         let mut of_own = 0;
         if self.had_to_wait {
-            for cause in causes(known & !HOST) {
-                let before = if self.known >> cause & 1 == 0 { 0 } else { self.busy[cause] };
-                let waited = busy[cause].wrapping_sub(before);
-                parts.add(Part::OF_CAUSES[cause - 1], waited);
+            let of_host = [READ, PROGRAM].map(|work| lane.worked[work].wrapping_sub(self.worked[work]));
+            let bus_wait = lane.bus_wait - self.queued.0 - self.bus_wait;
+            left = left.wrapping_sub(of_host[READ] + of_host[PROGRAM] + bus_wait);
+            for (part, work) in causes(works) {
+                let waited = lane.worked[work].wrapping_sub(self.worked[work]);
+                parts.add(part, waited);
                 left = left.wrapping_sub(waited);
             }
-            let host = busy[Cause::Host as usize].wrapping_sub(self.busy[Cause::Host as usize]);
-            let bus_wait = lane.bus_wait - self.queued.0 - self.bus_wait;
-            let read = lane.read.wrapping_sub(self.read);
-            let program = host - read;
-            let (mut behind_read, mut behind_program) = (read, program);
+            let [mut behind_read, mut behind_program] = of_host;
             let mut updates = lane.updates.wrapping_sub(self.updates);
             if is_own {
-                let own = (lane.own.read.min(read), lane.own.program.min(program));
-                lane.own.last(own.0, own.1, parts);
-                behind_read -= own.0;
-                behind_program -= own.1;
-                of_own = own.0 + own.1;
+                let own = [READ, PROGRAM].map(|work| lane.own.spans[work].min(of_host[work]));
+                lane.own.last(own[READ], own[PROGRAM], parts);
+                behind_read -= own[READ];
+                behind_program -= own[PROGRAM];
+                of_own = own[READ] + own[PROGRAM];
                 updates -= lane.own.updates.min(updates);
             }
             parts.add_updates(updates.min(behind_read + behind_program));
             parts.add(Part::BehindRead, behind_read);
             parts.add(Part::BehindProgram, behind_program);
             parts.add(Part::BusWait, bus_wait);
-            left = left - host - bus_wait;
         }
         if left > 0 && lane.has_held_up {
             left = self.held_up(lane, last_of, left, parts);
@@ -695,14 +679,15 @@ fn share(part: u64, span: u64, whole: u64) -> u64 {
     (u128::from(part) * u128::from(span) / u128::from(whole)) as u64
 }
 
-/// The causes that have a bit.
-#[inline]
-fn causes(mut bits: u32) -> impl Iterator<Item = usize> {
+/// The parts and numbers of work that has a bit, and is for causes that the drive has for itself.
+#[inline(always)]
+fn causes(works: u32) -> impl Iterator<Item = (Part, usize)> {
+    let mut bits = works >> FIRST_CAUSE;
     std::iter::from_fn(move || {
         let at = bits.trailing_zeros() as usize;
         (bits != 0).then(|| {
             bits &= bits - 1;
-            at
+            (Part::OF_CAUSES[at], at + FIRST_CAUSE)
         })
     })
 }

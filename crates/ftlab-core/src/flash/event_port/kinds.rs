@@ -4,6 +4,7 @@ use crate::cause::Command;
 use crate::config::DeviceConfig;
 use crate::flash::clock::{ArrayLines, Spans};
 use crate::flash::port::Submission;
+use crate::metrics::parts::Work;
 use crate::time::Time;
 
 /// Commands that differ in lane and page only.
@@ -21,6 +22,8 @@ pub(super) struct Kind {
     pub(super) needs_no_bus: bool,
     /// Its data cross the bus before the array works.
     pub(super) brings_data: bool,
+    /// What a request does with it, or waits for.
+    pub(super) work: Work,
 }
 
 impl Kind {
@@ -111,6 +114,7 @@ impl Kinds {
             bus_out,
             line: self.lines.of(submission) as u32,
             brings_data: submission.command() == Command::Program,
+            work: Work::of(submission.command(), submission.cause()),
             needs_no_bus: self.spans.command == Time::ZERO
                 && matches!(submission.command(), Command::Copyback | Command::Erase),
         });
