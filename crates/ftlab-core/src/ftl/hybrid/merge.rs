@@ -256,32 +256,31 @@ impl DataBlocks {
     ) -> FlashResult<S::Ticket> {
         let old = self.of(block);
         self.set(block, Some(new));
-        let mut done = copied;
-        for source in old.iter().chain(logs) {
-            let marked = self.mark_end(store, new, *source)?;
-            done = store.join(done, marked);
-        }
-        for source in old.iter().chain(logs) {
-            done = store.erase(*source, done)?;
+        let sources = || old.iter().chain(logs).copied();
+        let marked = self.mark_end(store, new, sources)?;
+        let mut done = store.join(copied, marked);
+        for source in sources() {
+            done = store.erase(source, done)?;
         }
         Ok(done)
     }
 
-    /// Let a mount see that `new` is complete: of what `source` holds, it has everything up to its own end. Trimmed pages
-    /// above that end would look as if they were still to be copied.
-    fn mark_end<S: Store>(
+    /// Let a mount see that `new` is complete: of what its `sources` hold, it has everything up to their ends. Trimmed pages
+    /// above its own end would look as if they were still to be copied.
+    fn mark_end<S: Store, I: Iterator<Item = ClusteredBlock>>(
         &self,
         store: &mut S,
         new: ClusteredBlock,
-        source: ClusteredBlock,
+        sources: impl Fn() -> I,
     ) -> FlashResult<S::Ticket> {
         let mut done = store.ready();
         let pages = self.shape.pages;
         // The highest one of each memory will do: those below are passed over.
         loop {
             let held =
-                (0..store.next_page(source)).filter_map(|page| store.page_at(Place { unit: source, page }));
-            let homes = held.map(|lpn| Place { unit: new, page: lpn.0 % pages });
+                sources().flat_map(|unit| (0..store.next_page(unit)).map(move |page| Place { unit, page }));
+            let lpns = held.filter_map(|place| store.page_at(place));
+            let homes = lpns.map(|lpn| Place { unit: new, page: lpn.0 % pages });
             let Some(last) = homes.filter(|home| store.is_free(*home)).max_by_key(|home| home.page) else {
                 return Ok(done);
             };
