@@ -88,8 +88,8 @@ pub struct EventPort {
     beside: BinaryHeap<Reverse<(Time, u64, u32)>>,
     pages: Pages<Ticket>,
     ledger: Ledger,
-    /// With a log: for each lane, the pages of the commands that have not ended.
-    logged_pages: Vec<VecDeque<PageId>>,
+    /// With a log: for each lane, the pages of the commands that have not ended, and the requests that they are for.
+    logged: Vec<VecDeque<(PageId, Option<u64>)>>,
     /// What somebody waited for last, and the node that adds up how long.
     last_wait: (Ticket, Ticket),
     /// Where somebody asks what requests wait for.
@@ -138,7 +138,7 @@ impl EventPort {
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             pages: Pages::new(config, lanes as usize),
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
-            logged_pages: if log { vec![VecDeque::new(); lanes as usize] } else { Vec::new() },
+            logged: if log { vec![VecDeque::new(); lanes as usize] } else { Vec::new() },
             last_wait: (Ticket::READY, Ticket::READY),
             explain: None,
             bytes_in_its_place: None,
@@ -426,8 +426,9 @@ impl EventPort {
             let span = Time(self.kinds.get(kind).span().0 * u64::from(count));
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
         }
-        if let Some(pages) = self.logged_pages.get_mut(lane as usize) {
-            pages.push_back(submission.page());
+        if let Some(logged) = self.logged.get_mut(lane as usize) {
+            let request = self.explain.as_ref().and_then(|explain| explain.request());
+            logged.push_back((submission.page(), request));
         }
         let state = &mut self.lanes[lane as usize];
         state.submit(Commands { kind, count }, self.numbers, is_held);

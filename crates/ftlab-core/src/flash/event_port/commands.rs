@@ -14,17 +14,16 @@ impl EventPort {
     pub(super) fn note(&mut self, lane: u32, end: Time) {
         let Lane { started, current, .. } = self.lanes[lane as usize];
         let span = Time(end.since(started).0 / u64::from(current.count));
-        let request = self.explain.as_ref().and_then(|explain| explain.request_of_end());
-        self.note_first(lane, current.count, span, request);
-        self.logged_pages[lane as usize].pop_front();
+        self.note_first(lane, current.count, span);
+        self.logged[lane as usize].pop_front();
     }
 
     /// Log the first `ended` of the commands that a lane is running, which take `span` each.
-    fn note_first(&mut self, lane: u32, ended: u32, span: Time, request: Option<u64>) {
+    fn note_first(&mut self, lane: u32, ended: u32, span: Time) {
         let Lane { started, transfer, channel, current, .. } = self.lanes[lane as usize];
         let submission = self.kinds.get(current.kind).submission;
         let Some(log) = &mut self.ledger.log else { return };
-        let first = self.logged_pages[lane as usize][0];
+        let (first, request) = self.logged[lane as usize][0];
         for at in 0..ended {
             let start = started + Time(span.0 * u64::from(at));
             log.push(CommandRecord {
@@ -80,8 +79,7 @@ impl EventPort {
             start += kind.row(count);
             if at + 1 == row.len() {
                 *busy += one.0 * u64::from(ended);
-                let request = self.explain.as_ref().and_then(|explain| explain.request_under_way(lane));
-                self.note_first(lane, ended, one, request);
+                self.note_first(lane, ended, one);
             } else {
                 *busy -= one.0 * u64::from(count - ended);
             }
@@ -96,13 +94,12 @@ impl EventPort {
         let kind = self.kinds.get(kind);
         let state = &self.lanes[lane as usize];
         explain.fills(lane, state.is_empty(), self.now);
-        if !kind.submission.is_background() {
-            let body = explain.submitted(Item::Command { lane, turn }, kind.work, self.now);
-            if !is_held {
-                self.explain_ready(lane, turn, body);
-            }
-        } else if self.ledger.log.is_some() {
-            explain.collected(lane, turn);
+        if kind.submission.is_background() {
+            return;
+        }
+        let body = explain.submitted(Item::Command { lane, turn }, kind.work, self.now);
+        if !is_held {
+            self.explain_ready(lane, turn, body);
         }
     }
 
@@ -123,14 +120,11 @@ impl EventPort {
         let Lane { started, current, .. } = self.lanes[lane as usize];
         let kind = self.kinds.get(current.kind);
         explain.ended(kind.work, end);
-        if !kind.submission.is_background() {
-            let ran = Ran { started, end, array: kind.array, transfer: kind.bus_in + kind.bus_out };
-            return explain.worked(lane, &ran);
+        if kind.submission.is_background() {
+            return explain.collected(lane, kind.work, end.since(started));
         }
-        explain.collected_for(lane, kind.work, end.since(started));
-        if self.ledger.log.is_some() {
-            explain.forget(lane);
-        }
+        let ran = Ran { started, end, array: kind.array, transfer: kind.bus_in + kind.bus_out };
+        explain.worked(lane, &ran);
     }
 
     /// Somebody hears next of the end of a command.

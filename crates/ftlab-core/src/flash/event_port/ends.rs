@@ -225,7 +225,7 @@ impl EventPort {
                 }
                 let is_join = state.stands == Stands::Join;
                 if let Some(explain) = &mut self.explain {
-                    explain.released(item, is_join, self.now);
+                    explain.released_node(node, is_join, self.now);
                 }
                 if is_join {
                     self.ended.push(node);

@@ -87,8 +87,8 @@ impl Own {
 /// What a lane has to do, and has done.
 #[derive(Debug, Clone)]
 struct Lane {
-    /// The steps that have not ended and are no collection's, by turn; with a log, all.
-    steps: VecDeque<Step>,
+    /// The turns and bodies of the steps that have not ended and are no collection's.
+    steps: VecDeque<(u64, u32)>,
     /// How long it has worked, in picoseconds, by [`Work`].
     worked: [u64; WORKS],
     /// Of what it did for the host: for requests that write a part of a page.
@@ -105,27 +105,25 @@ struct Lane {
     own: Own,
 }
 
+/// What ends: the body of a step, or the lane of one of a collection and what it did.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    body: u32,
+    work: Work,
+}
+
+impl Ended {
+    const NOTHING: Self = Self { body: LANE, work: Work::BUFFER };
+}
+
 /// A step: a command, several in a row, or something beside flash.
 #[derive(Debug, Clone, Copy)]
-struct Step {
-    /// Of a command.
-    turn: u64,
+struct Body {
     /// The request during whose submission it came.
     request: u64,
-    body: u32,
     work: Work,
     /// It reads or programs a page of which the request writes a part.
     is_update: bool,
-}
-
-impl Step {
-    const NOTHING: Self =
-        Self { turn: 0, request: NO_REQUEST, body: LANE, work: Work::BUFFER, is_update: false };
-}
-
-/// What else is known of a step.
-#[derive(Debug, Clone, Copy)]
-struct Body {
     began: Time,
     ready: Time,
     /// How long it waited for the bus that it needed first, or for its turn at memory beside flash.
@@ -151,10 +149,10 @@ pub(super) struct Explanations {
     /// are.
     reads: Vec<Item>,
     read: usize,
-    /// By node.
-    steps: Vec<Step>,
+    /// The bodies of nodes.
+    nodes: Vec<u32>,
     bodies: Vec<Body>,
-    /// Bodies of nodes that have ended, which stay as they are until the next submission. The one that was used last is used
+    /// Those of steps that have ended, which stay as they are until the next submission. The one that was used last is used
     /// first, so that few lines of memory are touched.
     free: Vec<u32>,
     /// A bit for each kind of work that any command did so far: few have one. And when the last one ended.
@@ -162,9 +160,8 @@ pub(super) struct Explanations {
     last_of: LastOf,
     lanes: Vec<Lane>,
     /// What each watcher has heard of last.
-    told: Vec<Step>,
-    /// What is ending.
-    ending: Step,
+    told: Vec<Ended>,
+    ending: Ended,
     /// The parts of the last step that ended and was no join, whose it is, and how long it went on without a pause at the end.
     latest: Parts,
     latest_body: u32,
@@ -193,14 +190,14 @@ impl Explanations {
             request: NO_REQUEST,
             reads: Vec::new(),
             read: 0,
-            steps: Vec::new(),
+            nodes: Vec::new(),
             bodies: Vec::new(),
             free: Vec::new(),
             works: 0,
             last_of: [Time::ZERO; WORKS],
             lanes: vec![lane; lanes],
             told: Vec::new(),
-            ending: Step::NOTHING,
+            ending: Ended::NOTHING,
             latest: Parts::NONE,
             latest_body: LANE,
             latest_run: Time::ZERO,
@@ -214,52 +211,16 @@ impl Explanations {
         (self.request, self.read) = (request, 0);
     }
 
-    /// The step of a command that has not ended.
-    fn step_of(&self, lane: u32, turn: u64) -> Option<(usize, &Step)> {
+    /// The request that commands are submitted for.
+    pub(super) fn request(&self) -> Option<u64> {
+        (self.request != NO_REQUEST).then_some(self.request)
+    }
+
+    /// The body of a command that has not ended, unless it is a collection's.
+    fn body_of(&self, lane: u32, turn: u64) -> Option<u32> {
         let steps = &self.lanes[lane as usize].steps;
-        let at = steps.binary_search_by_key(&turn, |step| step.turn).ok()?;
-        Some((at, &steps[at]))
-    }
-
-    /// The step that a lane works at, which is no collection's: the first of those that have not ended.
-    #[inline(always)]
-    fn under_way(&self, lane: u32) -> Step {
-        self.lanes[lane as usize].steps.front().copied().unwrap_or(Step::NOTHING)
-    }
-
-    #[inline]
-    fn step_mut(&mut self, item: Item) -> Option<&mut Step> {
-        match item {
-            Item::Command { lane, turn } => {
-                let (at, _) = self.step_of(lane, turn)?;
-                Some(&mut self.lanes[lane as usize].steps[at])
-            }
-            Item::Node(node) => self.steps.get_mut(node as usize),
-        }
-    }
-
-    /// With a log: the request for which the command was submitted that a lane works at.
-    pub(super) fn request_under_way(&self, lane: u32) -> Option<u64> {
-        let Step { request, .. } = self.under_way(lane);
-        (request != NO_REQUEST).then_some(request)
-    }
-
-    /// The same of the command that ends.
-    pub(super) fn request_of_end(&self) -> Option<u64> {
-        (self.ending.request != NO_REQUEST).then_some(self.ending.request)
-    }
-
-    /// With a log: a command of a collection begins to exist. A log has the request that it is for.
-    #[cold]
-    pub(super) fn collected(&mut self, lane: u32, turn: u64) {
-        let step = Step { turn, request: self.request, ..Step::NOTHING };
-        self.lanes[lane as usize].steps.push_back(step);
-    }
-
-    /// With a log: a command of a collection ends.
-    #[cold]
-    pub(super) fn forget(&mut self, lane: u32) {
-        self.ending = self.lanes[lane as usize].steps.pop_front().unwrap_or(Step::NOTHING);
+        let at = steps.binary_search_by_key(&turn, |(turn, _)| *turn).ok()?;
+        Some(steps[at].1)
     }
 
     /// A step beside flash begins to exist, or a join.
@@ -281,19 +242,17 @@ impl Explanations {
         }
         self.reads[self.read] = item;
         self.read += usize::from(work == Work::READ);
-        let step = Step { turn: 0, request: self.request, body, work, is_update };
         match item {
-            Item::Command { lane, turn } => {
-                self.lanes[lane as usize].steps.push_back(Step { turn, ..step });
-            }
+            Item::Command { lane, turn } => self.lanes[lane as usize].steps.push_back((turn, body)),
             Item::Node(node) => {
-                if self.steps.len() <= node as usize {
-                    self.steps.resize(node as usize + 1, Step::NOTHING);
+                if self.nodes.len() <= node as usize {
+                    self.nodes.resize(node as usize + 1, 0);
                 }
-                self.steps[node as usize] = step;
+                self.nodes[node as usize] = body;
             }
         }
         let state = &mut self.bodies[body as usize];
+        (state.request, state.work, state.is_update) = (self.request, work, is_update);
         (state.began, state.ready, state.queued) = (now, now, Time::ZERO);
         (state.had_to_wait, state.had_others) = (false, false);
         body
@@ -304,8 +263,10 @@ impl Explanations {
     #[inline(never)]
     fn read_for_update(&mut self) {
         for at in 0..std::mem::take(&mut self.read) {
-            if let Some(step) = self.step_mut(self.reads[at]) {
-                step.is_update = true;
+            if let Item::Command { lane, turn } = self.reads[at]
+                && let Some(body) = self.body_of(lane, turn)
+            {
+                self.bodies[body as usize].is_update = true;
             }
         }
     }
@@ -313,6 +274,9 @@ impl Explanations {
     #[cold]
     fn new_body(&mut self) -> u32 {
         self.bodies.push(Body {
+            request: NO_REQUEST,
+            work: Work::BUFFER,
+            is_update: false,
             began: Time::ZERO,
             ready: Time::ZERO,
             queued: Time::ZERO,
@@ -330,46 +294,48 @@ impl Explanations {
 
     /// A step beside flash waits for its turn first.
     pub(super) fn waits_for_turn(&mut self, node: u32, span: Time) {
-        self.bodies[self.steps[node as usize].body as usize].queued = span;
+        self.bodies[self.nodes[node as usize] as usize].queued = span;
     }
 
     /// A step beside flash ends, or a join: what is told and released now is so by that.
     #[inline]
     pub(super) fn ends_beside(&mut self, node: u32, is_awaited: bool) {
-        let step = self.steps[node as usize];
-        self.free.push(step.body);
+        let body = self.nodes[node as usize];
+        self.free.push(body);
         if is_awaited {
-            self.ending = step;
+            self.ending = Ended { body, work: self.bodies[body as usize].work };
         }
     }
 
     /// A command of a collection ends, for which somebody waits.
     #[cold]
     pub(super) fn ends_collecting(&mut self, work: Work, lane: u32) {
-        self.ending = Step { body: LANE | lane, work, ..Step::NOTHING };
+        self.ending = Ended { body: LANE | lane, work };
     }
 
     /// What a command waits for has ended with what is ending now. Returns its body, if it is no collection's.
     pub(super) fn released_command(&mut self, lane: u32, turn: u64, now: Time) -> Option<u32> {
-        let body = self.step_of(lane, turn)?.1.body;
-        if body as usize >= self.bodies.len() {
-            return None;
-        }
-        self.released(Item::Command { lane, turn }, false, now);
+        let body = self.body_of(lane, turn)?;
+        self.released(body, false, now);
         Some(body)
     }
 
-    /// The last of what a step waits for has ended with what is ending now. A join is no work of its own.
+    /// The same for a node. A join is no work of its own.
+    pub(super) fn released_node(&mut self, node: u32, is_join: bool, now: Time) {
+        self.released(self.nodes[node as usize], is_join, now);
+    }
+
+    /// The last of what a step waits for has ended with what is ending now.
     #[cold]
     #[inline(never)]
-    pub(super) fn released(&mut self, item: Item, is_join: bool, now: Time) {
+    fn released(&mut self, body: u32, is_join: bool, now: Time) {
         let last = self.ending;
-        let Some(step) = self.step_mut(item) else { return };
         if is_join {
-            (step.work, step.is_update) = (last.work, last.is_update);
+            let is_update = self.bodies.get(last.body as usize).is_some_and(|last| last.is_update);
+            let state = &mut self.bodies[body as usize];
+            (state.work, state.is_update) = (last.work, is_update);
         }
-        let Step { request, body, .. } = *step;
-        let began = self.bodies[body as usize].began;
+        let Body { request, began, .. } = self.bodies[body as usize];
         let parts = match self.parts_of(last, request, began) {
             Some(parts) => *parts,
             None => self.waited_for(last, request, began, now),
@@ -383,9 +349,9 @@ impl Explanations {
 
     /// The parts of a step that ends now, if it is of the same request, and goes back to when that began to wait.
     #[inline]
-    fn parts_of(&mut self, last: Step, request: u64, began: Time) -> Option<&mut Parts> {
+    fn parts_of(&mut self, last: Ended, request: u64, began: Time) -> Option<&mut Parts> {
         let body = self.bodies.get_mut(last.body as usize)?;
-        if last.request != request || body.began != began {
+        if body.request != request || body.began != began {
             return None;
         }
         Some(if last.body == self.latest_body { &mut self.latest } else { &mut body.parts })
@@ -393,7 +359,7 @@ impl Explanations {
 
     /// What the time since `began` consists of, when a request began to wait for a step of another one, or of a collection,
     /// which ends now. That other one has waited as well. In which order is not known: a part of its time is divided as all of it.
-    fn waited_for(&self, last: Step, request: u64, began: Time, now: Time) -> Parts {
+    fn waited_for(&self, last: Ended, request: u64, began: Time, now: Time) -> Parts {
         let mut parts = Parts::NONE;
         let mut left = now.since(began).0;
         let Some(body) = self.bodies.get(last.body as usize) else {
@@ -413,7 +379,7 @@ impl Explanations {
         // The other one's time, from its end back: its last work, what its lane did before that, and what it depended on.
         let run = left.min(self.latest_run.0);
         parts.add(last.work.behind(), run);
-        parts.add_updates(if last.is_update { run } else { 0 });
+        parts.add_updates(if body.is_update { run } else { 0 });
         parts.waited_at(
             if last.body == self.latest_body { self.latest_lane } else { body.parts.longest_wait().0 },
             left,
@@ -453,7 +419,6 @@ impl Explanations {
     #[cold]
     #[inline(never)]
     pub(super) fn held_up(&mut self, at: u32, kind: &Kind, free: Time, now: Time) {
-        let step = self.under_way(at);
         let lane = &mut self.lanes[at as usize];
         let mut left = now.since(lane.filled.max(free)).0;
         if left == 0 {
@@ -463,7 +428,8 @@ impl Explanations {
         if kind.submission.is_background() {
             return lane.held_up.add(kind.work.behind(), left);
         }
-        let body = &self.bodies[step.body as usize];
+        let Some((_, body)) = lane.steps.front() else { return };
+        let body = &self.bodies[*body as usize];
         let waited = body.ready.since(body.began).0;
         if body.had_others && waited > 0 {
             // Of its own waits it is not known which came first.
@@ -475,7 +441,7 @@ impl Explanations {
             }
         }
         lane.held_up.add(Part::Order, left);
-        lane.held_up.add_updates(if step.is_update { left } else { 0 });
+        lane.held_up.add_updates(if body.is_update { left } else { 0 });
     }
 
     /// Nothing but its lane holds a command back from now on, and the lane has other things to do first: since `started` a
@@ -501,9 +467,12 @@ impl Explanations {
         let total = &mut body.worked[kind.work.index()];
         *total = total.wrapping_add(work);
         body.bus_wait += if phase == Phase::BusIn { since } else { 0 };
-        let is_update = lane.steps.front().is_some_and(|step| step.is_update);
-        if is_update && !kind.submission.is_background() {
-            body.updates = body.updates.wrapping_add(work);
+        if !kind.submission.is_background()
+            && let Some((_, under_way)) = lane.steps.front()
+            && self.bodies[*under_way as usize].is_update
+        {
+            let updates = &mut self.bodies[waiting as usize].updates;
+            *updates = updates.wrapping_add(work);
         }
     }
 
@@ -513,8 +482,9 @@ impl Explanations {
     pub(super) fn has_bus(&mut self, kind: &Kind, lane: u32, waited: Time) {
         self.lanes[lane as usize].bus_wait += waited.0;
         if !kind.submission.is_background() {
-            let body = self.under_way(lane).body;
-            self.bodies[body as usize].queued = waited;
+            let first = self.lanes[lane as usize].steps.front();
+            let Some((_, body)) = first else { return };
+            self.bodies[*body as usize].queued = waited;
         }
     }
 
@@ -527,7 +497,7 @@ impl Explanations {
 
     /// It was a collection's, or they were, and took so long.
     #[inline(always)]
-    pub(super) fn collected_for(&mut self, lane: u32, work: Work, span: Time) {
+    pub(super) fn collected(&mut self, lane: u32, work: Work, span: Time) {
         self.lanes[lane as usize].worked[work.index()] += span.0;
     }
 
@@ -535,37 +505,37 @@ impl Explanations {
     #[inline(always)]
     pub(super) fn worked(&mut self, at: u32, ran: &Ran) {
         let lane = &mut self.lanes[at as usize];
-        let Some(step) = lane.steps.pop_front() else { return };
-        self.ending = step;
-        self.free.push(step.body);
+        let Some((_, step)) = lane.steps.pop_front() else { return };
+        self.free.push(step);
         let span = ran.end.since(ran.started);
-        let body = &self.bodies[step.body as usize];
+        let body = &self.bodies[step as usize];
+        self.ending = Ended { body: step, work: body.work };
         let parts = &mut self.latest;
         if body.had_others {
             *parts = body.parts;
         } else {
             parts.clear();
         }
-        let is_own = lane.request == step.request;
+        let is_own = lane.request == body.request;
         let left = (ran.started - body.queued).since(body.ready).0;
         if left > 0 {
             let own = body.waited(lane, is_own, (self.works, &self.last_of), left, parts);
             parts.waited_at(at, left - own);
         }
-        (self.latest_body, self.latest_run, self.latest_lane) = (step.body, span, at);
-        lane.worked[step.work.index()] += span.0;
-        if !step.work.is_of_host() {
-            return parts.add(step.work.own(), (span + body.queued).0);
+        (self.latest_body, self.latest_run, self.latest_lane) = (step, span, at);
+        lane.worked[body.work.index()] += span.0;
+        if !body.work.is_of_host() {
+            return parts.add(body.work.own(), (span + body.queued).0);
         }
-        parts.add(step.work.own(), ran.array.0);
+        parts.add(body.work.own(), ran.array.0);
         parts.add(Part::Transfer, ran.transfer.0);
         parts.add(Part::BusWait, (span - ran.array - ran.transfer + body.queued).0);
-        let updates = if step.is_update { span.0 } else { 0 };
+        let updates = if body.is_update { span.0 } else { 0 };
         lane.updates += updates;
         if !is_own {
-            (lane.request, lane.own) = (step.request, Own::default());
+            (lane.request, lane.own) = (body.request, Own::default());
         }
-        let (own, kind) = (&mut lane.own, step.work.index() & 1);
+        let (own, kind) = (&mut lane.own, body.work.index() & 1);
         own.spans[kind] += span.0;
         own.arrays[kind] += ran.array.0;
         own.transfer += ran.transfer.0;
@@ -576,7 +546,7 @@ impl Explanations {
     #[cold]
     #[inline(never)]
     pub(super) fn moved(&mut self, node: u32, now: Time) {
-        let at = self.steps[node as usize].body;
+        let at = self.nodes[node as usize];
         let body = &self.bodies[at as usize];
         let span = now.since(body.ready) - body.queued;
         self.latest = if body.had_others { body.parts } else { Parts::NONE };
@@ -589,7 +559,7 @@ impl Explanations {
     #[inline]
     pub(super) fn tell(&mut self, watcher: u32) {
         if self.told.len() <= watcher as usize {
-            self.told.resize(watcher as usize + 1, Step::NOTHING);
+            self.told.resize(watcher as usize + 1, Ended::NOTHING);
         }
         self.told[watcher as usize] = self.ending;
     }
