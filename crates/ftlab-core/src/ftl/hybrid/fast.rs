@@ -235,9 +235,17 @@ impl BlockMapped for Fast {
 
     fn trimmed<S: Store>(&mut self, store: &mut S, lpn: Lpn, _: Place) -> FlashResult<()> {
         let block = self.data.split(lpn).0;
-        // A data block that is opened beside a sequence would look like a merge to a mount.
-        if self.logs.iter().any(|logs| logs.sequence.is_some_and(|sequence| sequence.block == block)) {
-            return Ok(());
+        let own = |logs: &&mut Logs| logs.sequence.is_some_and(|sequence| sequence.block == block);
+        if let Some(logs) = self.logs.iter_mut().find(own)
+            && let Some(Sequence { unit, .. }) = logs.sequence
+        {
+            // A data block that is opened beside a sequence would look like a merge to a mount.
+            if store.live(unit) > 0 {
+                return Ok(());
+            }
+            logs.sequence = None;
+            let ready = store.ready();
+            store.erase(unit, ready)?;
         }
         self.data.erase_dead(store, block)
     }

@@ -35,7 +35,8 @@ pub struct LastKeys {
     ///
     /// Default: neighbouring logical blocks use different channels, and no table is needed.
     pub allocator: Allocator,
-    /// Requests of this size or more are sequences.
+    /// Requests of this size or more are sequences. Whole pages count, as many as a request touches: where a page is as
+    /// large as this, all requests are sequences.
     ///
     /// Default: 8 sectors, the threshold with which LAST is described.
     #[serde(deserialize_with = "quantity::bytes")]
