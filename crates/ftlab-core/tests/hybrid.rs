@@ -65,6 +65,37 @@ fn merges_of_fast_by_hand() {
     assert_eq!(counts(&fast, 4, 4, &[1, 5, 9, 13, 2, 6, 10, 14, 3]), (0, 0, 4, 16, 5));
 }
 
+/// Full and partial merges, copies, pages programmed and erases of writes and trims of so many pages on an empty drive.
+fn after_trims(kind: &Value, pages: u32, deeds: &[(Op, u32, u32)]) -> (u64, u64, u64, u64, u64) {
+    let of = |(op, page, count): &(Op, u32, u32)| Request {
+        op: *op,
+        sectors: count * 8,
+        ..writes([*page]).pop().expect("one was asked for")
+    };
+    let requests: Vec<Request> = deeds.iter().map(of).collect();
+    let empty = merged(drive(kind, 4, pages, 1), json!({ "precondition": { "kind": "none" } }));
+    let (summary, merges) = run(empty, &requests, true);
+    let programs = summary.flash.programs.total + summary.flash.copybacks.total;
+    (merges.full, merges.partial, merges.pages_copied, programs, summary.flash.erases.total)
+}
+
+#[test]
+fn what_trims_leave_by_hand() {
+    use Op::{Trim, Write};
+    // Pages 4 and 5 end the data block and the log block: one page above those that are copied marks the end of both.
+    let bast = json!({ "kind": "bast", "log_blocks": 1 });
+    let deeds = [(Write, 0, 5), (Write, 8, 8), (Write, 3, 3), (Trim, 4, 2), (Write, 9, 1)];
+    assert_eq!(after_trims(&bast, 8, &deeds), (1, 0, 4, 17 + 4 + 1, 2));
+    // A sequence without live pages is erased at once, and then the data block, if it has none. It stays until then.
+    let fast = json!({ "kind": "fast", "log_blocks": 2 });
+    let sequence = [(Write, 0, 4), (Write, 0, 1)];
+    let and = |more: &[(Op, u32, u32)]| after_trims(&fast, 4, &[&sequence, more].concat());
+    assert_eq!(and(&[(Trim, 0, 4)]), (0, 0, 0, 5, 2));
+    assert_eq!(and(&[(Trim, 1, 3)]), (0, 0, 0, 5, 0));
+    assert_eq!(and(&[(Trim, 1, 3), (Trim, 0, 1)]), (0, 0, 0, 5, 2));
+    assert_eq!(and(&[(Trim, 0, 1), (Write, 2, 1)]), (0, 0, 0, 6, 1));
+}
+
 #[test]
 fn two_blocks_in_turn() {
     let stream: Vec<u32> = (0..640).map(|at| 5 + at % 2 * 64).collect();
