@@ -103,13 +103,16 @@ impl Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work(u8);
 
-/// Number of kinds of work.
-pub(crate) const WORKS: usize = 2 + CAUSES;
+/// Number of kinds of work: one for each cause but the host.
+pub(crate) const WORKS: usize = Work::FIRST_CAUSE + CAUSES - 1;
 
 impl Work {
     pub(crate) const READ: Self = Self(0);
     pub(crate) const PROGRAM: Self = Self(1);
     pub(crate) const BUFFER: Self = Self(2);
+
+    /// The index of work for the first of [`Part::OF_CAUSES`].
+    pub(crate) const FIRST_CAUSE: usize = Self::BUFFER.index() + 1;
 
     /// The part of a request for which it is done, and that of a request that waits for it.
     const PARTS: [(Part, Part); WORKS] = {
@@ -118,7 +121,7 @@ impl Work {
         parts[Self::PROGRAM.index()] = (Part::OwnProgram, Part::BehindProgram);
         let mut at = 0;
         while at < Part::OF_CAUSES.len() {
-            parts[at + 3] = (Part::OF_CAUSES[at], Part::OF_CAUSES[at]);
+            parts[Self::FIRST_CAUSE + at] = (Part::OF_CAUSES[at], Part::OF_CAUSES[at]);
             at += 1;
         }
         parts
@@ -128,8 +131,13 @@ impl Work {
         match (cause, command) {
             (Cause::Host, Command::Read) => Self::READ,
             (Cause::Host, _) => Self::PROGRAM,
-            (cause, _) => Self(Self::BUFFER.0 + cause as u8),
+            (cause, _) => Self::for_cause(cause),
         }
+    }
+
+    /// For a cause that the drive has for itself: not the host.
+    pub(crate) const fn for_cause(cause: Cause) -> Self {
+        Self(Self::BUFFER.0 + cause as u8)
     }
 
     pub(crate) const fn index(self) -> usize {

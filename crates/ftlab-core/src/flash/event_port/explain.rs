@@ -15,7 +15,6 @@ use std::collections::VecDeque;
 use super::kinds::Kind;
 use super::lane::Phase;
 use super::ticket::Item;
-use crate::cause::Command;
 use crate::metrics::parts::{Part, Parts, WORKS, Work};
 use crate::time::Time;
 
@@ -30,7 +29,7 @@ type LastOf = [Time; WORKS];
 
 /// Whether what a part stands for may have been at work after `since`: who came later did not wait for it.
 fn may_be(part: Part, last_of: &LastOf, since: Time) -> bool {
-    part.cause().is_none_or(|cause| last_of[Work::of(Command::Program, cause).index()] >= since)
+    part.cause().is_none_or(|cause| last_of[Work::for_cause(cause).index()] >= since)
 }
 
 /// How a command ran, once it has ended.
@@ -46,9 +45,6 @@ pub(super) struct Ran {
 /// Of flash work for the host, the places.
 const READ: usize = Work::READ.index();
 const PROGRAM: usize = Work::PROGRAM.index();
-
-/// The place of work for the first cause that the drive has for itself.
-const FIRST_CAUSE: usize = Work::BUFFER.index() + 1;
 
 /// What a lane has done for a request, in picoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -145,10 +141,10 @@ struct Body {
 pub(super) struct Explanations {
     /// The request that was handed to the drive last: what is submitted is for it.
     request: u64,
-    /// What it reads, and room for one more: if it programs next, these are pages of which it writes a part. How many there
-    /// are.
+    /// What it reads: if it programs next, these are pages of which it writes a part.
     reads: Vec<Item>,
-    read: usize,
+    /// How many of `reads` are of this request.
+    read_count: usize,
     /// The bodies of nodes.
     nodes: Vec<u32>,
     bodies: Vec<Body>,
@@ -189,7 +185,7 @@ impl Explanations {
         Self {
             request: NO_REQUEST,
             reads: Vec::new(),
-            read: 0,
+            read_count: 0,
             nodes: Vec::new(),
             bodies: Vec::new(),
             free: Vec::new(),
@@ -208,7 +204,7 @@ impl Explanations {
 
     /// What is submitted from now on is for this request.
     pub(super) fn begins(&mut self, request: u64) {
-        (self.request, self.read) = (request, 0);
+        (self.request, self.read_count) = (request, 0);
     }
 
     /// The request that commands are submitted for.
@@ -232,16 +228,16 @@ impl Explanations {
     #[inline(always)]
     pub(super) fn submitted(&mut self, item: Item, work: Work, now: Time) -> u32 {
         let body = self.free.pop().unwrap_or_else(|| self.new_body());
-        let is_update = self.read > 0 && work == Work::PROGRAM;
+        let is_update = self.read_count > 0 && work == Work::PROGRAM;
         if is_update {
             self.read_for_update();
         }
         // Without a jump: whether a command reads or programs cannot be foreseen.
-        if self.read == self.reads.len() {
-            self.reads.resize(2 * self.read + 1, item);
+        if self.read_count == self.reads.len() {
+            self.reads.resize(2 * self.read_count + 1, item);
         }
-        self.reads[self.read] = item;
-        self.read += usize::from(work == Work::READ);
+        self.reads[self.read_count] = item;
+        self.read_count += usize::from(work == Work::READ);
         match item {
             Item::Command { lane, turn } => self.lanes[lane as usize].steps.push_back((turn, body)),
             Item::Node(node) => {
@@ -262,7 +258,7 @@ impl Explanations {
     #[cold]
     #[inline(never)]
     fn read_for_update(&mut self) {
-        for at in 0..std::mem::take(&mut self.read) {
+        for at in 0..std::mem::take(&mut self.read_count) {
             if let Item::Command { lane, turn } = self.reads[at]
                 && let Some(body) = self.body_of(lane, turn)
             {
@@ -652,12 +648,12 @@ fn share(part: u64, span: u64, whole: u64) -> u64 {
 /// The parts and numbers of work that has a bit, and is for causes that the drive has for itself.
 #[inline(always)]
 fn causes(works: u32) -> impl Iterator<Item = (Part, usize)> {
-    let mut bits = works >> FIRST_CAUSE;
+    let mut bits = works >> Work::FIRST_CAUSE;
     std::iter::from_fn(move || {
         let at = bits.trailing_zeros() as usize;
         (bits != 0).then(|| {
             bits &= bits - 1;
-            (Part::OF_CAUSES[at], at + FIRST_CAUSE)
+            (Part::OF_CAUSES[at], at + Work::FIRST_CAUSE)
         })
     })
 }

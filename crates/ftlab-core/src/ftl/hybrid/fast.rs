@@ -235,10 +235,10 @@ impl BlockMapped for Fast {
 
     fn trimmed<S: Store>(&mut self, store: &mut S, lpn: Lpn, _: Place) -> FlashResult<()> {
         let block = self.data.split(lpn).0;
-        let own = |logs: &&mut Logs| logs.sequence.is_some_and(|sequence| sequence.block == block);
-        if let Some(logs) = self.logs.iter_mut().find(own)
-            && let Some(Sequence { unit, .. }) = logs.sequence
-        {
+        // Since a mount, it may be with another memory.
+        for logs in &mut self.logs {
+            let own = logs.sequence.filter(|sequence| sequence.block == block);
+            let Some(Sequence { unit, .. }) = own else { continue };
             // A data block that is opened beside a sequence would look like a merge to a mount.
             if store.live(unit) > 0 {
                 return Ok(());
