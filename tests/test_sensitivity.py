@@ -154,6 +154,10 @@ IDLE: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"host.link_mb_per_s": 0}, {"host.link_duplex": "half"}),
     ({"timing.bus_mb_per_s": 0, "timing.command_us": 0}, {"timing.program_includes_transfer": True}),
     (buffered(access_us=0), {"buffer.hiding": 0.5}),
+    (
+        buffered(write="through"),
+        {"buffer.bypass_bytes": "4KiB", "buffer.wait": "frame", "buffer.drain_at_end": False},
+    ),
 ]
 
 

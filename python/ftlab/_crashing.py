@@ -348,20 +348,24 @@ def _examined(
     return columns, losses, False
 
 
+def _points(there: int) -> str:
+    return "1 point" if there == 1 else f"{there:,} points"
+
+
 def _chosen(recording: _native.CrashRecording, cuts: Literal["all"] | int, point: int | None) -> list[int]:
     """The points at which the power is cut."""
     there = recording.points
     if point is not None:
         if point >= there:
             raise ConfigError(
-                f"point = {point:,} (--point): this run has {there:,} points, expected 0 to {there - 1:,}"
+                f"point = {point:,} (--point): this run has {_points(there)}, expected at most {there - 1:,}"
             )
         return [point]
     if cuts == "all":
         return recording.spread(there)
     if cuts > there:
         raise ConfigError(
-            f'cuts = {cuts:,} (--cuts): this run has {there:,} points, expected 1 to {there:,}, or "all" for each'
+            f'cuts = {cuts:,} (--cuts): this run has {_points(there)}, expected at most as many, or "all" for each'
         )
     return recording.spread(cuts)
 

@@ -676,3 +676,78 @@ fn a_flush_waits_for_the_end_of_a_request_that_went_past() {
         }
     }
 }
+
+/// What a frame holds of a unit is not read from flash when the rest of it is written.
+#[test]
+fn what_a_frame_holds_is_not_read() {
+    let flush = request(3000.0, Op::Flush, 0, 0);
+    let part = |us: f64, fua| Request { fua, ..request(us, Op::Write, 3, 1) };
+    let read = request(0.0, Op::Read, 0, 8);
+    let whole = request(0.0, Op::Write, 0, 8);
+    for (kind, write, requests, reads) in [
+        ("lru", "back", vec![read, part(2000.0, false), flush], 1),
+        ("cflru", "back", vec![read, part(2000.0, true)], 1),
+        ("lru_wsr", "through", vec![read, part(2000.0, false)], 1),
+        ("lru", "back", vec![whole, request(1000.0, Op::Flush, 0, 0), part(2000.0, false), flush], 0),
+        // It holds nothing of the rest.
+        ("lru", "back", vec![part(0.0, false), flush], 1),
+        ("lru", "through", vec![part(0.0, false)], 1),
+    ] {
+        let keys = json!({
+            "precondition": { "kind": "fill" },
+            "buffer": { "kind": kind, "bytes": 65536, "write": write, "drain_at_end": false },
+        });
+        let (outcome, _) = run(&device(merged(small(), keys)), &requests);
+        let flash = &outcome.summary.flash;
+        let all = flash.reads.host + flash.reads.cache_flush;
+        assert_eq!(all, reads, "{kind}, {write}, {requests:?}");
+        let rest_read = u64::from(reads == 1 && requests[0].op == Op::Write);
+        assert_eq!(outcome.summary.host.read_modify_writes, rest_read, "{kind}, {write}, {requests:?}");
+    }
+}
+
+/// A write that must be durable takes part in the sequence that it stands in.
+#[test]
+fn a_durable_write_continues_a_sequence() {
+    let keys = json!({ "buffer": { "kind": "lru", "bytes": 65536, "bypass_bytes": 16384 } });
+    let config = device(merged(small(), keys));
+    for fua in [false, true] {
+        let write = |at: u32| Request {
+            fua: fua && at == 1,
+            ..request(at.into(), Op::Write, u64::from(at) * 16, 16)
+        };
+        let (outcome, _) = run(&config, &[write(0), write(1), write(2)]);
+        assert_eq!(counts(&outcome).bypassed_pages, 4, "{fua}");
+    }
+}
+
+/// A write-through buffer loses nothing that a capacitor could save, and tears no request.
+#[test]
+fn a_capacitor_saves_nothing_of_what_is_written_through() {
+    let requests = [request(0.0, Op::Write, 0, 16)];
+    for at in [CutAt::Command, CutAt::Time] {
+        let keys = json!({
+            "buffer": { "kind": "lru", "bytes": 32768, "write": "through" },
+            "power": { "atomic": "request", "capacitor": true },
+        });
+        let config = device(merged(small(), keys));
+        let all = cuts(&config, &requests, CrashOptions { at, ..CrashOptions::default() });
+        assert!(all.len() > 1 && all.iter().all(Cut::is_survived), "{at:?}: {all:?}");
+    }
+}
+
+/// A flush promises what the drive took up before it, and not what the queue of the host had ahead of it.
+#[test]
+fn a_flush_that_is_served_first_promises_nothing_of_what_comes_later() {
+    let keys = json!({
+        "host": { "arrival": "open", "outstanding": 1, "scheduler": "c_look" },
+        "buffer": { "kind": "lru", "bytes": 32768, "drain_at_end": false },
+    });
+    let config = device(merged(small(), keys));
+    let first = Request { fua: true, ..request(0.0, Op::Write, 24, 8) };
+    let requests = [first, request(0.0, Op::Write, 16, 8), request(0.0, Op::Flush, 0, 0)];
+    for at in [CutAt::Command, CutAt::Time] {
+        let all = cuts(&config, &requests, CrashOptions { at, ..CrashOptions::default() });
+        assert!(all.len() > 1 && all.iter().all(Cut::is_survived), "{at:?}: {all:?}");
+    }
+}

@@ -585,3 +585,18 @@ fn what_makes_no_sense_is_refused() {
         assert!(error.contains(wanted), "{error}");
     }
 }
+
+/// What a cache reads to complete a unit that is written in part counts as it does without a cache.
+#[test]
+fn units_that_are_completed_are_counted() {
+    for kind in ["none", "basic", "cdm"] {
+        let nvm = if kind == "none" { json!({}) } else { json!({ "kind": kind, "bytes": 16384 }) };
+        let config = device(merged(small(), json!({ "precondition": { "kind": "fill" }, "nvm": nvm })));
+        // A part of a page, that page again in a cache, and a whole one.
+        let write = |us, lba, sectors| request(us, Op::Write, lba, sectors);
+        let (outcome, _) = run(&config, &[write(0.0, 3, 1), write(5000.0, 4, 1), write(9000.0, 8, 8)]);
+        let completed = if kind == "none" { 2 } else { 1 };
+        assert_eq!(outcome.summary.host.read_modify_writes, completed, "{kind}");
+        assert_eq!(outcome.summary.flash.reads.host, completed, "{kind}");
+    }
+}

@@ -157,7 +157,8 @@ impl JsonSchema for EvictionRate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CommonKeys {
-    /// Memory for data, in bytes: a frame for each mapping unit, rounded down. 0 (the default): there is no buffer.
+    /// Memory for data, in bytes: a frame for each mapping unit, rounded down, and no more frames than the drive has logical
+    /// units. 0 (the default): there is no buffer.
     ///
     /// Default: no size is right for every drive, so it has to be said.
     #[serde(deserialize_with = "quantity::bytes")]

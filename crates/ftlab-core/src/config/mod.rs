@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::buffer::keys::CommonKeys;
+use crate::buffer::keys::{CommonKeys, Wait, WriteMode};
 use crate::ftl::kinds::FtlKind;
 use crate::geometry::{Geometry, GeometryNumbers};
 
@@ -292,6 +292,28 @@ impl DeviceConfig {
             let reason =
                 "has no effect with buffer.access_us = 0 and buffer.mb_per_s = 0: the buffer takes no time";
             notes.push(ConfigNote { key: "buffer.hiding", reason });
+        }
+        let through = self.buffer.keys().filter(|keys| keys.write == WriteMode::Through);
+        if let Some(keys) = through {
+            let unused = [
+                (
+                    "buffer.bypass_bytes",
+                    keys.bypass_bytes > 0,
+                    "has no effect with buffer.write = \"through\": every write goes to flash at once",
+                ),
+                (
+                    "buffer.wait",
+                    keys.wait != Wait::default(),
+                    "has no effect with buffer.write = \"through\": nobody waits for victims, which are clean",
+                ),
+                (
+                    "buffer.drain_at_end",
+                    !keys.drain_at_end,
+                    "has no effect with buffer.write = \"through\": nothing is left to be written",
+                ),
+            ];
+            let is_set = unused.into_iter().filter(|(_, is_set, _)| *is_set);
+            notes.extend(is_set.map(|(key, _, reason)| ConfigNote { key, reason }));
         }
         if self.power.capacitor && !self.buffer.writes_back() {
             let reason = "has no effect without a buffer that writes back: nothing is lost with it";

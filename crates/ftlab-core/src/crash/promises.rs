@@ -2,7 +2,7 @@
 
 use crate::config::{Atomic, DurableTrims};
 use crate::crash::record::{NEVER, Recording};
-use crate::verify::Asked;
+use crate::verify::{Asked, Flush};
 
 /// What a sector may be found to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,13 +142,13 @@ impl<'r> Promises<'r> {
         }
     }
 
-    /// A flush promises the writes that had ended before it began.
-    fn promise_writes(&mut self, number: u64, begun: u64) {
+    /// A flush promises the writes that the drive had taken up before it, and that had ended when it began.
+    fn promise_writes(&mut self, flush: Flush, begun: u64) {
         let Recording { asked, served, .. } = self.recording;
         let mut unflushed = std::mem::take(&mut self.unflushed);
         unflushed.retain(|at| {
             let group = asked[*at as usize].group;
-            let is_promised = u64::from(group) < number && served[group as usize].end <= begun;
+            let is_promised = *at < flush.after && served[group as usize].end <= begun;
             if is_promised {
                 self.promise(*at);
             }
@@ -157,20 +157,19 @@ impl<'r> Promises<'r> {
         self.unflushed = unflushed;
     }
 
-    /// A flush promises the trims that had ended before it began.
+    /// The same of trims.
     fn flush_until(&mut self, moment: u64) {
         let Recording { asked, served, flushes, .. } = self.recording;
-        while let Some((number, flush)) = flushes.get(self.flushed).filter(|(_, flush)| flush.end <= moment) {
+        while let Some((flush, span)) = flushes.get(self.flushed).filter(|(_, span)| span.end <= moment) {
             self.flushed += 1;
-            self.promise_writes(*number, flush.start);
+            self.promise_writes(*flush, span.start);
             if self.gone.is_empty() {
                 continue;
             }
             let gone = &mut self.gone;
             self.unpromised.retain(|at| {
                 let asked = &asked[*at as usize];
-                let is_before = u64::from(asked.group) < *number;
-                let is_promised = is_before && served[asked.group as usize].end <= flush.start;
+                let is_promised = *at < flush.after && served[asked.group as usize].end <= span.start;
                 if is_promised {
                     raise(gone, asked);
                 }

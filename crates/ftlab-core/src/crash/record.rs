@@ -18,7 +18,7 @@ use crate::flash::port::{CountingPort, NumberingPort};
 use crate::ftl::{self, FtlVisitor};
 use crate::geometry::{BlockId, Geometry, PageAt};
 use crate::host::admission::Admission;
-use crate::host::request::{Op, SourceFactory};
+use crate::host::request::SourceFactory;
 use crate::host::run_metrics::{RunMetrics, audited, measured};
 use crate::host::split::Splitter;
 use crate::host::{Drive, precondition, timed, untimed};
@@ -28,7 +28,7 @@ use crate::metrics::summary::Summary;
 use crate::metrics::{CommandRecord, Observer, RequestRecord};
 use crate::nvm::cache::{Diary, Kept};
 use crate::run::{RunControl, RunOptions};
-use crate::verify::{Asked, ShadowStore};
+use crate::verify::{Asked, Flush, ShadowStore};
 
 /// When a change never happened.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -62,8 +62,8 @@ pub struct Recording {
     pub(super) asked: Vec<Asked>,
     /// When each request was served, by its number; [`NEVER`] for those that were not.
     pub(super) served: Vec<Span>,
-    /// The number of each flush, and when it was served; by its end.
-    pub(super) flushes: Vec<(u64, Span)>,
+    /// Each flush, and when it was served; by its end.
+    pub(super) flushes: Vec<(Flush, Span)>,
     /// Where the power can be cut.
     pub(super) moments: Vec<u64>,
     /// Whether each request, by its number, was to be durable before it was acknowledged.
@@ -113,7 +113,6 @@ struct Heard {
     commands: Vec<Vec<(Change, Span)>>,
     served: Vec<Span>,
     fua: Vec<bool>,
-    flushes: Vec<(u64, Span)>,
     /// Without one: how many commands there were so far.
     number: Option<Arc<AtomicU64>>,
     last: u64,
@@ -143,9 +142,6 @@ impl Observer for Heard {
             }
             None => Span { start: record.start.0, end: record.end.0 },
         };
-        if record.request.op == Op::Flush {
-            self.flushes.push((record.index, self.served[at]));
-        }
     }
 
     fn on_command(&mut self, record: &CommandRecord) {
@@ -195,7 +191,7 @@ impl FtlVisitor for Record<'_> {
         let (newest, last_version) = drive.shadow.as_mut().map(ShadowStore::keep_asked).unwrap_or_default();
         let mut metrics = RunMetrics::new(None, precondition);
         let mut heard = Heard { pages_per_block: geometry.pages_per_block(), ..Heard::default() };
-        let saves = config.power.capacitor;
+        let saves = config.power.capacitor && config.buffer.writes_back();
         let (outcome, changes, mut nand, shadow, notes, (diary, ends)) = match options.at {
             CutAt::Command => {
                 let port = NumberingPort::default();
@@ -237,8 +233,11 @@ impl FtlVisitor for Record<'_> {
         }
         let history = nand.take_history();
         let (lanes, spans) = spans(config, geometry, &history, changes.as_deref(), &heard.commands);
-        let (by_end, mut flushes) = (by_end(&spans), heard.flushes);
-        flushes.sort_by_key(|(_, flush)| flush.end);
+        let by_end = by_end(&spans);
+        let (asked, taken_up) = shadow.map(|mut shadow| shadow.take_asked()).unwrap_or_default();
+        let served = |flush: Flush| heard.served.get(flush.group as usize).map(|span| (flush, *span));
+        let mut flushes: Vec<(Flush, Span)> = taken_up.into_iter().filter_map(served).collect();
+        flushes.sort_by_key(|(_, span)| span.end);
         let moments = match &heard.number {
             Some(number) => (0..=number.load(Ordering::Relaxed)).map(|number| 2 * number + 1).collect(),
             None => instants(&spans, &ends),
@@ -254,7 +253,7 @@ impl FtlVisitor for Record<'_> {
             lanes,
             newest,
             last_version,
-            asked: shadow.map(|mut shadow| shadow.take_asked()).unwrap_or_default(),
+            asked,
             served: heard.served,
             fua: heard.fua,
             notes,

@@ -35,7 +35,7 @@ impl Driven for CacheAlone {
         Ok(())
     }
 
-    fn flush(&mut self) -> FlashResult<()> {
+    fn flush(&mut self, _: u32) -> FlashResult<()> {
         Ok(())
     }
 

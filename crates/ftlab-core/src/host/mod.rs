@@ -119,6 +119,14 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
         self.access_other(op, access, after)
     }
 
+    /// Make durable what was acknowledged, for request `group`.
+    pub(crate) fn flush(&mut self, group: u32, after: P::Ticket) -> FlashResult<P::Ticket> {
+        if let Some(shadow) = &mut self.shadow {
+            shadow.flush(group);
+        }
+        self.top.flush(&mut self.flash, after)
+    }
+
     fn access_other(&mut self, op: Op, access: &Access<'_>, after: P::Ticket) -> FlashResult<P::Ticket> {
         match op {
             Op::Write => self.top.write(&mut self.flash, access, after),

@@ -627,7 +627,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     ) -> FlashResult<()> {
         if request.op == Op::Flush {
             let ready = self.drive.flash.port.ready();
-            let done = self.drive.top.flush(&mut self.drive.flash, ready)?;
+            let done = self.drive.flush(group, ready)?;
             self.drive.flash.port.watch(watch, done, at);
         }
         for (lba, access) in self.splitter.split(request, group) {

@@ -23,8 +23,8 @@ pub(crate) trait Driven {
     }
     /// Do one access, which starts at sector `lba`.
     fn access(&mut self, op: Op, lba: u64, access: &Access<'_>) -> FlashResult<()>;
-    /// Do a flush.
-    fn flush(&mut self) -> FlashResult<()>;
+    /// Do a flush, which is request `group`.
+    fn flush(&mut self, group: u32) -> FlashResult<()>;
     /// The last request has been done: write what is held back.
     fn drain(&mut self) -> FlashResult<()> {
         Ok(())
@@ -48,8 +48,8 @@ impl<L: Layer<P>, P: FlashPort<Ticket = ()>> Driven for Drive<L, P> {
         Drive::access(self, op, lba, access, ())
     }
 
-    fn flush(&mut self) -> FlashResult<()> {
-        self.top.flush(&mut self.flash, ())
+    fn flush(&mut self, group: u32) -> FlashResult<()> {
+        Drive::flush(self, group, ())
     }
 
     fn drain(&mut self) -> FlashResult<()> {
@@ -136,7 +136,7 @@ fn several<D: Driven>(
     control: &RunControl,
 ) -> FlashResult<()> {
     if request.op == Op::Flush {
-        driven.flush()?;
+        driven.flush(group)?;
     }
     for (lba, access) in splitter.split(request, group) {
         if control.is_cancelled() {

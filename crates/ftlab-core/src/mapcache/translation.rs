@@ -30,7 +30,8 @@ pub struct MapCacheSummary {
     pub used_bytes: u64,
     /// Translation pages of the drive.
     pub translation_pages: u32,
-    /// Looks into the table: one for each mapping unit that the host reads, writes or trims.
+    /// Looks into the table: one for each mapping unit that is read, written or trimmed below buffer and non-volatile cache.
+    /// With `nvm.kind = "cdm"`, one more for each copy that is given up.
     pub lookups: u64,
     /// Lookups for which nothing had to be fetched.
     pub hits: u64,

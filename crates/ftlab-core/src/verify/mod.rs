@@ -17,6 +17,15 @@ pub(crate) struct Asked {
     pub(crate) is_trim: bool,
 }
 
+/// A flush of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flush {
+    /// Its request.
+    pub(crate) group: u32,
+    /// How many writes and trims the drive had taken up before.
+    pub(crate) after: u32,
+}
+
 /// The newest version of each logical sector, as the host knows it; 0 for a sector that holds nothing.
 ///
 /// It knows nothing of flash: what a read brings is compared with it sector by sector.
@@ -27,11 +36,12 @@ pub struct ShadowStore {
     counts: VerifySummary,
     /// Everything asked for since somebody wanted to know.
     asked: Option<Vec<Asked>>,
+    flushes: Vec<Flush>,
 }
 
 impl Taped for ShadowStore {
     fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
-        let Self { newest, version, counts, asked } = self;
+        let Self { newest, version, counts, asked, flushes: _ } = self;
         tape.absent(asked.as_ref())?;
         tape.each(newest)?;
         version.tape(tape)?;
@@ -45,7 +55,13 @@ impl Taped for ShadowStore {
 impl ShadowStore {
     /// A drive of `sectors` sectors that hold nothing.
     pub fn new(sectors: u64) -> Self {
-        Self { newest: vec![0; sectors as usize], version: 0, counts: VerifySummary::default(), asked: None }
+        Self {
+            newest: vec![0; sectors as usize],
+            version: 0,
+            counts: VerifySummary::default(),
+            asked: None,
+            flushes: Vec::new(),
+        }
     }
 
     /// Sectors of the drive.
@@ -59,9 +75,16 @@ impl ShadowStore {
         (self.newest.clone(), self.version)
     }
 
-    /// What was asked for since [`keep_asked`](Self::keep_asked).
-    pub(crate) fn take_asked(&mut self) -> Vec<Asked> {
-        self.asked.take().unwrap_or_default()
+    /// What was asked for since [`keep_asked`](Self::keep_asked): writes and trims, and flushes.
+    pub(crate) fn take_asked(&mut self) -> (Vec<Asked>, Vec<Flush>) {
+        (self.asked.take().unwrap_or_default(), std::mem::take(&mut self.flushes))
+    }
+
+    /// The host flushes, by request `group`.
+    pub(crate) fn flush(&mut self, group: u32) {
+        if let Some(asked) = &self.asked {
+            self.flushes.push(Flush { group, after: asked.len() as u32 });
+        }
     }
 
     /// The host writes `sectors` in `group`: their versions go to `versions`, one for each.

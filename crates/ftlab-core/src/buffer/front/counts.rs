@@ -8,7 +8,7 @@ use crate::metrics::report::Counts;
 /// What the write buffer has done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferCounts {
-    /// Frames, each for one mapping unit.
+    /// Frames, each for one mapping unit; at most as many as the drive has logical units.
     pub frames: u64,
     /// Pages that host reads found, every sector that was asked for.
     pub read_hits: u64,
@@ -50,7 +50,8 @@ pub struct BufferCounts {
     /// How long that took. Absent without a clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_ns: Option<u64>,
-    /// How long a page of a write that was not in the buffer waited for its frame, on average. Absent without a clock.
+    /// How long a page of `write_misses` waited for its frame, on average. One that goes past the buffer waits for none, and
+    /// counts as 0. Absent without a clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_wait_ns: Option<f64>,
     /// Memory of the model of the buffer.

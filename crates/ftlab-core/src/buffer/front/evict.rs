@@ -252,7 +252,8 @@ impl<T: Ticket> WriteBuffer<T> {
         frames.iter().take_while(|frame| page(frame) == first).count()
     }
 
-    /// Write the dirty sectors of `frames` as one access of `group`, of which `rest` units follow.
+    /// Write what is dirty of `frames` as one access of `group`, of which `rest` units follow: whole units where frames hold
+    /// them.
     fn write_page<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
         flash: &mut Flash<P>,
@@ -263,7 +264,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
         if let ([frame], false) = (frames, flash.nand.verifies())
-            && let Some(sectors) = self.frames.dirty_span(*frame)
+            && let Some(sectors) = self.frames.leaving_span(*frame)
         {
             let after = flash.port.join(after, self.frames.ready(&flash.port, *frame));
             let lpn = self.frames.page(*frame).lpn;
@@ -277,15 +278,15 @@ impl<T: Ticket> WriteBuffer<T> {
         parts.clear();
         versions.clear();
         for frame in frames {
-            let dirty = self.frames.dirty(*frame);
-            if dirty == 0 {
+            let leaving = self.frames.completed(*frame, self.frames.dirty(*frame));
+            if leaving == 0 {
                 continue;
             }
             after = flash.port.join(after, self.frames.ready(&flash.port, *frame));
-            add_parts(self.frames.page(*frame).lpn, dirty, &mut parts);
+            add_parts(self.frames.page(*frame).lpn, leaving, &mut parts);
             let held = self.frames.versions(*frame).iter().enumerate();
             versions
-                .extend(held.filter(|(sector, _)| (dirty >> sector) & 1 == 1).map(|(_, version)| *version));
+                .extend(held.filter(|(sector, _)| (leaving >> sector) & 1 == 1).map(|(_, version)| *version));
         }
         let access =
             Access::gathered(&parts, &versions, &context).spanning(self.per_unit, 1 << self.page_shift);

@@ -376,10 +376,18 @@ impl<T: Ticket> Frames<T> {
         self.dirty.get(frame)
     }
 
-    /// The dirty sectors of a frame, if they follow each other.
+    /// The sectors that go to flash with a write of `mask` to the page of a frame. A frame that holds the rest of the unit
+    /// gives it, so that nothing is read first.
     #[inline]
-    pub(crate) fn dirty_span(&self, frame: FrameId) -> Option<std::ops::Range<u32>> {
-        let mask = self.dirty.get(frame);
+    pub(crate) fn completed(&self, frame: FrameId, mask: u64) -> u64 {
+        let full = self.held.full();
+        if mask != 0 && self.held.get(frame) | mask == full { full } else { mask }
+    }
+
+    /// The sectors of a frame that go to flash, if they follow each other.
+    #[inline]
+    pub(crate) fn leaving_span(&self, frame: FrameId) -> Option<std::ops::Range<u32>> {
+        let mask = self.completed(frame, self.dirty.get(frame));
         let end = 64 - mask.leading_zeros();
         let start = mask.trailing_zeros();
         (start < end && mask.count_ones() == end - start).then_some(start..end)

@@ -159,11 +159,9 @@ impl<T: Ticket> WriteBuffer<T> {
         if self.writes_through {
             return Some(Past::Through);
         }
-        if access.fua && !self.has_capacitor {
-            return Some(Past::Durable);
-        }
+        let is_durable = access.fua && !self.has_capacitor;
         if self.bypass_sectors == 0 {
-            return None;
+            return is_durable.then_some(Past::Durable);
         }
         let first = u64::from(access.lpn.0) * u64::from(self.per_unit) + u64::from(access.first_sector);
         let (until, run) = self.writes_until;
@@ -173,7 +171,7 @@ impl<T: Ticket> WriteBuffer<T> {
         // A layer below may owe a part of a request until its last page: one that has begun to go past does so to its end.
         let goes = self.going_past.unwrap_or(run + rest >= self.bypass_sectors);
         self.going_past = (access.rest > 0).then_some(goes);
-        goes.then_some(Past::Sequential)
+        if is_durable { Some(Past::Durable) } else { goes.then_some(Past::Sequential) }
     }
 
     /// Write to the layer below at once.
@@ -190,12 +188,13 @@ impl<T: Ticket> WriteBuffer<T> {
         }
         let before = self.before_leaving(flash);
         let takes_dirty = past != Past::Through && self.takes_dirty(access, past);
+        let takes_more = past != Past::Sequential && (takes_dirty || self.completes(access));
         let copied = if past == Past::Through { self.page_time(access.sectors) } else { None };
         let copied = copied.map(|span| {
             flash.port.begin_page(Command::Program, span, access.group.id);
             flash.port.occupy(Memory::Buffer, span)
         });
-        let done = if takes_dirty && past == Past::Durable {
+        let done = if takes_more {
             self.write_with_older(flash, below, access, after)?
         } else {
             below.write(flash, access, after)?
@@ -238,7 +237,16 @@ impl<T: Ticket> WriteBuffer<T> {
         })
     }
 
-    /// Write an access to the layer below, and with it what is dirty of its pages.
+    /// Whether frames hold the rest of a unit of which an access writes a part.
+    fn completes(&self, access: &Access<'_>) -> bool {
+        (0..access.units).any(|index| {
+            let mask = mask_of(&access.unit(index, self.per_unit));
+            let frame = self.frames.find(access.lpn_at(index));
+            frame.is_some_and(|frame| self.frames.completed(frame, mask) != mask)
+        })
+    }
+
+    /// Write an access to the layer below, and with it what is dirty of its pages, and the rest of a unit that a frame holds.
     fn write_with_older<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
         flash: &mut Flash<P>,
@@ -257,7 +265,7 @@ impl<T: Ticket> WriteBuffer<T> {
             let mut mask = new;
             let frame = self.frames.find(lpn);
             if let Some(frame) = frame {
-                mask |= self.frames.dirty(frame);
+                mask = self.frames.completed(frame, new | self.frames.dirty(frame));
                 after = flash.port.join(after, self.frames.ready(&flash.port, frame));
             }
             add_parts(lpn, mask, &mut parts);

@@ -22,7 +22,7 @@ use crate::tape::taped;
 /// Garbage collection: the object `gc` of the summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GcCounts {
-    /// Victims collected.
+    /// Victims chosen; with `ftl.gc_pace = "even"` the last ones may not have been erased yet.
     pub collections: u64,
     /// Valid mapping units moved out of victims.
     pub pages_copied: u64,

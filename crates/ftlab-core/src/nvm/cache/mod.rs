@@ -145,6 +145,7 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
     fn report(&self, report: &mut Report) {
         self.below.report(report);
         if let Some(nvm) = &self.nvm {
+            report.read_modify_writes += nvm.read_modify_writes;
             report.add(&nvm.report());
         }
     }
@@ -160,6 +161,7 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
         self.below.reset_counters();
         if let Some(nvm) = &mut self.nvm {
             nvm.counts = NvmCounts { frames: nvm.counts.frames, ..NvmCounts::default() };
+            nvm.read_modify_writes = 0;
         }
     }
 
@@ -229,6 +231,8 @@ struct Nvm<T> {
     per_unit: u32,
     /// The number of the next group of evicted pages.
     group: u32,
+    /// Units written in part whose rest was read first.
+    read_modify_writes: u64,
     counts: NvmCounts,
     /// For those who cut the power.
     diary: Option<Box<Diary>>,
@@ -283,6 +287,7 @@ impl<T: Ticket> Nvm<T> {
             slots: geometry.slots_per_page,
             per_unit: geometry.sectors_per_unit,
             group: FIRST_GROUP,
+            read_modify_writes: 0,
             counts: NvmCounts { frames: frames.into(), ..NvmCounts::default() },
             diary: flash.nand.keeps_past().then(Box::default),
             scratch: Scratch::default(),

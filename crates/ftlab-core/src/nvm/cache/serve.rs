@@ -195,6 +195,7 @@ impl<T: Ticket> Nvm<T> {
             let mut brought = std::mem::take(&mut self.scratch.brought);
             brought.clear();
             if unit.sectors < self.per_unit && copy.is_some() {
+                self.read_modify_writes += 1;
                 arrived =
                     self.read_whole(flash, below, access, std::iter::once(lpn), &mut brought, arrived)?;
             }
