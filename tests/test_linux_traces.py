@@ -85,6 +85,16 @@ def test_losses_stand_beside_the_numbers(perf: Path) -> None:
     assert "the recording lost 9 events" in run_small("--trace", perf).out
 
 
+def test_what_blkparse_skipped_is_lost(tmp_path: Path) -> None:
+    rows = "".join(f"8,0 1 {at} {at}.000000000 7 D R {8 * at} + 8 [fio]\n" for at in range(1, 25))
+    summary = "\nThroughput (R/W): 0KiB/s / 0KiB/s\nEvents (8,0): 24 entries\n"
+    (tmp_path / "some.txt").write_text(f"{rows}{summary}Skips: 3 forward (1,120 -  83.3%)\n")
+    (tmp_path / "none.txt").write_text(f"{rows}{summary}Skips: 0 forward (0 -   0.0%)\n")
+    stats = inside("trace", "stats", tmp_path / "some.txt")
+    assert "warning: the recording lost 1120 events in 3 places" in stats.err
+    assert inside("trace", "stats", tmp_path / "none.txt").err == ""
+
+
 def test_blkparse_says_which_actions_there_are_and_which_was_read(tmp_path: Path) -> None:
     """The queue of a device above, such as LVM, has nearly all of the recording."""
 

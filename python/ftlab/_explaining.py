@@ -10,11 +10,13 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import _native
 from ftlab import _waiting as waiting
+from ftlab._checks import shown, whole
 from ftlab._units import count_text, time_text
 from ftlab.errors import ConfigError, InputError
 
@@ -245,6 +247,7 @@ def explain(
         raise InputError(f"no {of} have completed")
     ordered = frame.sort("latency_ns", "index", descending=[True, False])
     if request is not None:
+        request = whole("request", request)
         chosen, rows = f"request {request}", ordered.filter(pl.col("index") == request)
         if rows.height == 0:
             first, last = frame["index"].min(), frame["index"].max()
@@ -255,13 +258,15 @@ def explain(
         [row] = rows.iter_rows(named=True)
         chosen = f"Request {request} ({row['op']} of {row['sectors']} sectors at sector {row['lba']})"
     elif percentile is not None:
-        if not 0 < percentile < 100:  # noqa: PLR2004 - per cent
-            raise ConfigError(f"percentile = {percentile:g}: expected a number above 0 and below 100, such as 99.9")
+        if not (isinstance(percentile, Real) and 0 < percentile < 100):  # noqa: PLR2004 - per cent
+            raise ConfigError(
+                f"percentile = {shown(percentile)}: expected a number above 0 and below 100, such as 99.9"
+            )
         count = max(frame.height - _rank(percentile, frame.height), 1)
         rows = ordered.head(count)
         chosen = f"The {count_text(count)} {of} from p{percentile:g} on, of {count_text(frame.height)},"
     else:
-        count = 20 if slowest is None else slowest
+        count = 20 if slowest is None else whole("slowest", slowest)
         if count < 1:
             raise ConfigError(f"slowest = {count}: expected at least 1")
         rows = ordered.head(count)

@@ -87,6 +87,7 @@ class Trace(Transformable):
 
     def keys(self) -> dict[str, Any]:
         """Give the keys of a workload with the same requests, without those that have their defaults."""
+        self._refuse_durations()
         volume = list(self.volume) if isinstance(self.volume, Iterable) else self.volume
         keys = {
             "trace": str(self.path.resolve()),
@@ -103,8 +104,26 @@ class Trace(Transformable):
         """The text of a workload file with the same requests."""
         return _native.Workload.from_json(to_json(self.keys()), "trace", self.name).to_toml()
 
+    def _refuse_durations(self) -> None:
+        """Parquet keeps a duration as a plain number, and the engine would take it for nanoseconds."""
+        if self.path.suffix != ".parquet":
+            return
+        import polars as pl
+
+        try:
+            schema = pl.read_parquet_schema(self.path)
+        except (OSError, pl.exceptions.PolarsError):
+            return  # The engine says what is wrong with it.
+        for name, kind in schema.items():
+            if isinstance(kind, pl.Duration) and name.startswith("arrival"):
+                raise ConfigError(
+                    f"{self.path}: column {name!r} has type {kind.time_unit} duration, expected plain numbers:"
+                    f' such as polars.col("{name}").dt.total_nanoseconds()'
+                )
+
     def reading(self) -> _native.ReadOptions:
         """How it is read, for the engine."""
+        self._refuse_durations()
         return reading_options(self.format, self.volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps)
 
     def source(self) -> _native.Source:

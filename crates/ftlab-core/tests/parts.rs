@@ -185,6 +185,24 @@ fn the_bus_of_a_channel() {
 }
 
 /// A program on a free die waits for a read on another one, and a read behind it waits too.
+/// Two pages of a request are read on two dies. The second die holds its data until the first has sent its own, and who
+/// waits for that die waits for the bus meanwhile.
+#[test]
+fn a_die_that_holds_data_waits_for_the_bus() {
+    let config =
+        drive(json!({ "geometry": { "channels": 1, "ways": 2, "blocks_per_plane": 32, "pages_per_block": 8,
+        "page_bytes": 4096 }, "timing": { "bus_mb_per_s": 20.48 }, "host": { "arrival": "open" } }));
+    let both = request(0.0, Op::Read, 0, 16);
+    // In the array until 50 us, for the bus until 250, on it until 450.
+    for (at, bus, read) in [(1.0, 200.0, 249.0), (100.0, 150.0, 200.0), (300.0, 0.0, 150.0)] {
+        let parts = parts_of(&config, &[both, page(at, Op::Read, 3)]).pop().unwrap();
+        let mut expected =
+            vec![("service_read", 50.0), ("service_transfer", 200.0), ("wait_bus", bus), ("wait_read", read)];
+        expected.retain(|(_, us)| *us > 0.0);
+        assert_eq!(parts, expected, "{at}");
+    }
+}
+
 #[test]
 fn order_on_a_die() {
     let config = drive(json!({ "geometry": { "channels": 2 }, "ftl": { "striping": "dynamic" } }));

@@ -106,6 +106,12 @@ impl Lost {
         self.events = self.events.saturating_add(events.unwrap_or(0));
     }
 
+    /// So many events are missing, in so many places.
+    pub(crate) fn add_counted(&mut self, places: u64, events: u64) {
+        self.places = self.places.saturating_add(places);
+        self.events = self.events.saturating_add(events);
+    }
+
     pub(crate) fn remark(self) -> Option<Remark> {
         let Lost { places, events, uncounted } = self;
         let noun = if places == 1 { "place" } else { "places" };

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _aged as aged
+from ftlab._checks import whole_or_none
 from ftlab._progress import progress_bar
 from ftlab.errors import ConfigError, Interrupted, interruptible
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
@@ -184,8 +185,7 @@ def run_study(
         InputError: A trace cannot be read.
         KeyboardInterrupt: Ctrl-C; what had ended is in the store.
     """
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs = {jobs}: expected a whole number above 0")
+    whole_or_none("jobs", jobs, 1)
     mine = executor is None
     engine = executor or ThreadExecutor(jobs, trace_memory_bytes)
     try:

@@ -324,7 +324,7 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
         }
         None => format!(
             "{written}, too little to know whether write amplification stays at {whole:.3}: expected {} or more",
-            percent(ENOUGH_OVERWRITTEN)
+            percent(if evidence.aged_by().is_some() { LEAST_OVERWRITTEN } else { ENOUGH_OVERWRITTEN })
         ),
     };
     let longer = "or let the host write more and leave the beginning out (`ftlab study steady`)";

@@ -50,7 +50,7 @@ parts! {
     OwnProgram service_program,
     /// Its pages cross the bus of a channel.
     Transfer service_transfer,
-    /// Waits for the bus of a channel.
+    /// Waits for the bus of a channel, or on a die that waits for it with the data of others.
     BusWait wait_bus,
     /// Waits on a die that reads for other requests.
     BehindRead wait_read,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use ftlab_core::host::request::{Op, Remark, Request, SourceError};
 
-use crate::events::EventCounts;
+use crate::events::{EventCounts, Lost};
 use crate::format::{Argument, Format, Sample};
 use crate::input::{Input, Sink};
 use crate::numbering::{Volumes, device_name};
@@ -70,6 +70,14 @@ fn read_action(
     }
 }
 
+/// Where a line of the summary says that events are missing: in how many places, and how many.
+fn skipped_in(line: &[u8]) -> Option<(u64, u64)> {
+    let rest = std::str::from_utf8(line.strip_prefix(b"Skips:")?).ok()?;
+    let (places, rest) = rest.split_once("forward (")?;
+    let number = |text: &str| text.trim().replace(',', "").parse::<u64>().ok();
+    Some((number(places)?, number(rest.split(" -").next()?)?))
+}
+
 struct Blkparse {
     /// Every action in [`ACTIONS`] when absent.
     action: Option<u8>,
@@ -80,12 +88,14 @@ struct Blkparse {
     previous_ns: u64,
     /// The write of a line that also flushes.
     behind: Option<Request>,
+    lost: Lost,
 }
 
 impl Blkparse {
     fn taking(action: Option<u8>) -> Self {
         let counts = EventCounts::new(LETTERS);
-        Self { action, devices: Volumes::default(), counts, previous_ns: 0, behind: None }
+        let lost = Lost::default();
+        Self { action, devices: Volumes::default(), counts, previous_ns: 0, behind: None, lost }
     }
 
     /// The number of the action that is taken.
@@ -126,6 +136,9 @@ impl LineParser for Blkparse {
     #[inline(always)]
     fn parse(&mut self, line: &mut Cursor<'_>) -> Result<Option<Request>, Fault> {
         if !line.peek().is_ascii_digit() && Self::is_summary(line.rest_of_line()) {
+            if let Some((places, events)) = skipped_in(line.rest_of_line()) {
+                self.lost.add_counted(places, events);
+            }
             line.skip_to_line_end();
             return Ok(None);
         }
@@ -231,7 +244,8 @@ impl LineParser for Blkparse {
     }
 
     fn remarks(&self) -> Vec<Remark> {
-        self.taken().and_then(|read| self.counts.remark(read, FORMAT.name)).into_iter().collect()
+        let unused = self.taken().and_then(|read| self.counts.remark(read, FORMAT.name));
+        self.lost.remark().into_iter().chain(unused).collect()
     }
 
     fn stream_names(&self) -> Vec<(u16, String)> {

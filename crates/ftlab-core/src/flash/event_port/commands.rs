@@ -123,7 +123,8 @@ impl EventPort {
         if kind.submission.is_background() {
             return explain.collected(lane, kind.work, end.since(started));
         }
-        let ran = Ran { started, end, array: kind.array, transfer: kind.bus_in + kind.bus_out };
+        let array = kind.row(current.count);
+        let ran = Ran { started, end, array, transfer: kind.bus_in + kind.bus_out };
         explain.worked(lane, &ran);
     }
 
@@ -147,15 +148,30 @@ impl EventPort {
         }
     }
 
+    /// How long the command under way on a lane has waited for the bus with its data. Nobody asks this of a collection.
+    #[inline(always)]
+    fn waited_with_data(&self, lane: u32) -> Time {
+        let Lane { phase, current, started, transfer, .. } = self.lanes[lane as usize];
+        let kind = self.kinds.get(current.kind);
+        if phase != Phase::BusOut || kind.submission.is_background() {
+            return Time::ZERO;
+        }
+        let since = started + kind.bus_in + kind.array;
+        // What was brought in before had begun earlier.
+        let is_moving = transfer.0 >= since && transfer.1 > transfer.0;
+        if is_moving { transfer.0.since(since) } else { self.now.since(since) }
+    }
+
     /// Nothing but its lane holds a command back from now on.
     #[inline(always)]
     fn explain_ready(&mut self, lane: u32, turn: u64, body: u32) {
-        let Some(explain) = &mut self.explain else { return };
         let Lane { phase, current, started, begun, .. } = self.lanes[lane as usize];
         // An idle lane that has nothing else to begin with does nothing until this command begins.
         if phase != Phase::Idle || turn != begun + 1 {
             let kind = self.kinds.get(current.kind);
-            explain.has_to_wait((lane, body), (phase, started, kind), self.now);
+            let waited = self.waited_with_data(lane);
+            let Some(explain) = &mut self.explain else { return };
+            explain.has_to_wait((lane, body), (phase, started, kind), (self.now, waited));
         }
     }
 }

@@ -56,6 +56,8 @@ struct Own {
     transfer: u64,
     /// Of both, for a part of a page.
     updates: u64,
+    /// How long reads have waited for the bus with their data, which is in none of those.
+    bus_wait: u64,
 }
 
 impl Own {
@@ -366,7 +368,9 @@ impl Explanations {
                 let read = own.spans[READ].min(left);
                 let program = own.spans[PROGRAM].min(left - read);
                 own.last(read, program, &mut parts);
-                left -= read + program;
+                let bus_wait = own.bus_wait.min(left - read - program);
+                parts.add(Part::BusWait, bus_wait);
+                left -= read + program + bus_wait;
             }
             parts.add(last.work.behind(), left);
             parts.waited_at(at, left);
@@ -441,13 +445,13 @@ impl Explanations {
     }
 
     /// Nothing but its lane holds a command back from now on, and the lane has other things to do first: since `started` a
-    /// command of a `kind`.
+    /// command of a `kind`. That one has `waited` for the bus with its data.
     #[inline(always)]
     pub(super) fn has_to_wait(
         &mut self,
         (at, waiting): (u32, u32),
         (phase, started, kind): (Phase, Time, &Kind),
-        now: Time,
+        (now, waited): (Time, Time),
     ) {
         let lane = &self.lanes[at as usize];
         let body = &mut self.bodies[waiting as usize];
@@ -459,10 +463,10 @@ impl Explanations {
         // Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may begin later
         // than now.
         let since = now.0.wrapping_sub(started.0);
-        let work = if matches!(phase, Phase::Array | Phase::BusOut) { since } else { 0 };
+        let work = if matches!(phase, Phase::Array | Phase::BusOut) { since - waited.0 } else { 0 };
         let total = &mut body.worked[kind.work.index()];
         *total = total.wrapping_add(work);
-        body.bus_wait += if phase == Phase::BusIn { since } else { 0 };
+        body.bus_wait += if phase == Phase::BusIn { since } else { waited.0 };
         if !kind.submission.is_background()
             && let Some((_, under_way)) = lane.steps.front()
             && self.bodies[*under_way as usize].is_update
@@ -504,6 +508,9 @@ impl Explanations {
         let Some((_, step)) = lane.steps.pop_front() else { return };
         self.free.push(step);
         let span = ran.end.since(ran.started);
+        // With its data, for the bus: so did everybody who waited for the die.
+        let bus_wait = span - ran.array - ran.transfer;
+        let work = span - bus_wait;
         let body = &self.bodies[step as usize];
         self.ending = Ended { body: step, work: body.work };
         let parts = &mut self.latest;
@@ -519,20 +526,22 @@ impl Explanations {
             parts.waited_at(at, left - own);
         }
         (self.latest_body, self.latest_run, self.latest_lane) = (step, span, at);
-        lane.worked[body.work.index()] += span.0;
+        lane.worked[body.work.index()] += work.0;
+        lane.bus_wait += bus_wait.0;
         if !body.work.is_of_host() {
             return parts.add(body.work.own(), (span + body.queued).0);
         }
         parts.add(body.work.own(), ran.array.0);
         parts.add(Part::Transfer, ran.transfer.0);
-        parts.add(Part::BusWait, (span - ran.array - ran.transfer + body.queued).0);
-        let updates = if body.is_update { span.0 } else { 0 };
+        parts.add(Part::BusWait, (bus_wait + body.queued).0);
+        let updates = if body.is_update { work.0 } else { 0 };
         lane.updates += updates;
         if !is_own {
             (lane.request, lane.own) = (body.request, Own::default());
         }
         let (own, kind) = (&mut lane.own, body.work.index() & 1);
-        own.spans[kind] += span.0;
+        own.spans[kind] += work.0;
+        own.bus_wait += bus_wait.0;
         own.arrays[kind] += ran.array.0;
         own.transfer += ran.transfer.0;
         own.updates += updates;
@@ -606,7 +615,7 @@ impl Body {
                 lane.own.last(own[READ], own[PROGRAM], parts);
                 behind_read -= own[READ];
                 behind_program -= own[PROGRAM];
-                of_own = own[READ] + own[PROGRAM];
+                of_own = own[READ] + own[PROGRAM] + lane.own.bus_wait.min(bus_wait);
                 updates -= lane.own.updates.min(updates);
             }
             parts.add_updates(updates.min(behind_read + behind_program));
