@@ -722,20 +722,22 @@ def test_the_report_of_a_generator_has_everything() -> None:
     assert re.search(r"bytes +reads +writes", ran.out)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("unit", ["ns", "us", "ms"])
 def test_durations_are_not_taken_for_nanoseconds(tmp_path: Path, unit: Any) -> None:
     columns = {"arrival_ns": [0, 10**9], "op": ["write", "read"], "lba": [8, 16], "sectors": [8, 8]}
     frame = pl.DataFrame(columns).with_columns(pl.col("arrival_ns").cast(pl.Duration("ns")).cast(pl.Duration(unit)))
     frame.write_parquet(tmp_path / "t.parquet")
-    for command in (("trace", "stats"), ("run", "ideal-page", "--trace")):
-        ran = inside(*command, tmp_path / "t.parquet")
+    (tmp_path / "w.toml").write_text('[workload]\ntrace = "t.parquet"\n')
+    run = ("run", "ideal-page")
+    for command in (("trace", "stats", "t.parquet"), (*run, "--trace", "t.parquet"), (*run, "--workload", "w.toml")):
+        ran = inside(*command, cwd=tmp_path)
         assert ran.status == 2
         assert f"column 'arrival_ns' has type {unit} duration, expected plain numbers" in ran.err
     frame.with_columns(pl.col("arrival_ns").dt.total_nanoseconds()).write_parquet(tmp_path / "t.parquet")
     assert inside("trace", "stats", tmp_path / "t.parquet", "--json").json["duration_ns"] == 10**9
 
 
+@pytest.mark.long
 def test_statistics_in_a_folder_are_those_of_one_trace_and_of_any_time(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("arrival_ns,op,lba,sectors\n0,w,0,8\n10,w,0,8\n")
     (tmp_path / "late.csv").write_text("arrival_ns,op,lba,sectors\n0,r,0,8\n18000000000000000000,r,8,8\n")

@@ -30,6 +30,24 @@ LAST_VOLUME = 2**16 - 1
 """The highest number of a volume."""
 
 
+def _refuse_durations(path: Path) -> None:
+    """Parquet keeps a duration as a plain number, and the engine would take it for nanoseconds."""
+    if path.suffix != ".parquet":
+        return
+    import polars as pl
+
+    try:
+        schema = pl.read_parquet_schema(path)
+    except (OSError, pl.exceptions.PolarsError):
+        return  # The engine says what is wrong with it.
+    for name, kind in schema.items():
+        if isinstance(kind, pl.Duration) and name.startswith("arrival"):
+            raise ConfigError(
+                f"{path}: column {name!r} has type {kind.time_unit} duration, expected plain numbers:"
+                f' such as polars.col("{name}").dt.total_nanoseconds()'
+            )
+
+
 class Trace(Transformable):
     """A recorded trace file.
 
@@ -87,7 +105,7 @@ class Trace(Transformable):
 
     def keys(self) -> dict[str, Any]:
         """Give the keys of a workload with the same requests, without those that have their defaults."""
-        self._refuse_durations()
+        _refuse_durations(self.path)
         volume = list(self.volume) if isinstance(self.volume, Iterable) else self.volume
         keys = {
             "trace": str(self.path.resolve()),
@@ -104,26 +122,9 @@ class Trace(Transformable):
         """The text of a workload file with the same requests."""
         return _native.Workload.from_json(to_json(self.keys()), "trace", self.name).to_toml()
 
-    def _refuse_durations(self) -> None:
-        """Parquet keeps a duration as a plain number, and the engine would take it for nanoseconds."""
-        if self.path.suffix != ".parquet":
-            return
-        import polars as pl
-
-        try:
-            schema = pl.read_parquet_schema(self.path)
-        except (OSError, pl.exceptions.PolarsError):
-            return  # The engine says what is wrong with it.
-        for name, kind in schema.items():
-            if isinstance(kind, pl.Duration) and name.startswith("arrival"):
-                raise ConfigError(
-                    f"{self.path}: column {name!r} has type {kind.time_unit} duration, expected plain numbers:"
-                    f' such as polars.col("{name}").dt.total_nanoseconds()'
-                )
-
     def reading(self) -> _native.ReadOptions:
         """How it is read, for the engine."""
-        self._refuse_durations()
+        _refuse_durations(self.path)
         return reading_options(self.format, self.volume, self.volumes, self.volume_bytes, self.skip_bad, self._steps)
 
     def source(self) -> _native.Source:
@@ -300,6 +301,7 @@ class Workload(Transformable):
             InputError: Its trace cannot be opened.
         """
         seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
+        _refuse_durations(Path(self.to_dict().get("trace", "")))
         return self._native.source(device._native, seed, requests)  # noqa: SLF001 - one package
 
     def source_of_capacity(
@@ -312,6 +314,7 @@ class Workload(Transformable):
             InputError: Its trace cannot be opened.
         """
         seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
+        _refuse_durations(Path(self.to_dict().get("trace", "")))
         size = capacity if isinstance(capacity, str) else str(whole("capacity", capacity))
         return self._native.source_of_capacity(size, seed, requests)
 

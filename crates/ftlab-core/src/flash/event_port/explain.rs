@@ -51,9 +51,8 @@ const PROGRAM: usize = Work::PROGRAM.index();
 struct Own {
     /// Reads and programs.
     spans: [u64; 2],
-    /// Of both, what the array did for each of them, and what the bus did.
+    /// Of both, what the array did; the rest was on the bus.
     arrays: [u64; 2],
-    transfer: u64,
     /// Of both, for a part of a page.
     updates: u64,
     /// How long reads have waited for the bus with their data, which is in none of those.
@@ -64,7 +63,7 @@ impl Own {
     /// Add to `parts` the last `read` and `program` of it.
     #[inline]
     fn last(&self, read: u64, program: u64, parts: &mut Parts) {
-        let ([mut reads, mut programs], mut transfer) = (self.arrays, self.transfer);
+        let [mut reads, mut programs] = self.arrays;
         let (read_before, program_before) = (self.spans[READ] - read, self.spans[PROGRAM] - program);
         if read_before + program_before > 0 {
             // The array of a read works before its data cross the bus, that of a program after.
@@ -72,13 +71,10 @@ impl Own {
             let of_programs = (self.spans[PROGRAM] - self.arrays[PROGRAM]).min(program_before);
             reads -= of_reads;
             programs -= program_before - of_programs;
-            transfer = transfer.saturating_sub(read_before - of_reads + of_programs);
         }
         parts.add(Part::OwnRead, reads);
         parts.add(Part::OwnProgram, programs);
-        transfer = transfer.min(read + program - reads - programs);
-        parts.add(Part::Transfer, transfer);
-        parts.add(Part::BusWait, read + program - reads - programs - transfer);
+        parts.add(Part::Transfer, read + program - reads - programs);
     }
 }
 
@@ -509,8 +505,8 @@ impl Explanations {
         self.free.push(step);
         let span = ran.end.since(ran.started);
         // With its data, for the bus: so did everybody who waited for the die.
-        let bus_wait = span - ran.array - ran.transfer;
-        let work = span - bus_wait;
+        let work = ran.array + ran.transfer;
+        let bus_wait = span - work;
         let body = &self.bodies[step as usize];
         self.ending = Ended { body: step, work: body.work };
         let parts = &mut self.latest;
@@ -543,7 +539,6 @@ impl Explanations {
         own.spans[kind] += work.0;
         own.bus_wait += bus_wait.0;
         own.arrays[kind] += ran.array.0;
-        own.transfer += ran.transfer.0;
         own.updates += updates;
     }
 
