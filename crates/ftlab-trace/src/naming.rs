@@ -22,6 +22,12 @@ const STRANGE: &str =
 /// What is said of fields with blanks between tabs.
 const TABS: &str = "blanks between the tabs of a row separate fields as well: commas or semicolons in place of the tabs help";
 
+/// What is guessed of a log of latencies.
+const FIO_LOG: &str = "a log of latencies of fio, whose times are those of ends";
+
+/// What such a log lacks.
+const NO_OFFSET: &str = "it has no addresses, which fio writes where a job has log_offset=1";
+
 /// How a table can be read as `columns:`.
 #[derive(Debug)]
 pub(crate) struct Naming {
@@ -54,6 +60,9 @@ impl Naming {
 pub(crate) fn naming(lines: &[u8], unread: Option<&[u8]>, tried: impl Fn(&str) -> Option<String>) -> Naming {
     let text = String::from_utf8_lossy(lines);
     let table = Table::of(&text);
+    if let Some(naming) = of_fio_log(&table, &tried) {
+        return naming;
+    }
     let mut named = Named { columns: vec![Field::Ignored; table.width()], guesses: Vec::new(), by_name: 0 };
     let unread = unread.map(String::from_utf8_lossy).filter(|value| !is_garbled(value));
     let missing = named.fill(&table, unread.as_deref());
@@ -74,6 +83,31 @@ pub(crate) fn naming(lines: &[u8], unread: Option<&[u8]>, tried: impl Fn(&str) -
         _ => Some(format!("no column looks like {}", missing.join(" or "))),
     };
     Naming { format: format!("columns:{layout}"), guesses: named.guesses, problem }
+}
+
+/// How to read a log of latencies of fio, if the table looks like one. Its lines have time in ms, latency, direction, block size,
+/// the offset where a job has `log_offset`, and then priority and time of issue, as far as that fio knows them.
+fn of_fio_log(table: &Table<'_>, tried: impl Fn(&str) -> Option<String>) -> Option<Naming> {
+    let all = |column: usize, is_so: fn(u64) -> bool| {
+        table.values(column).all(|value| value.parse().is_ok_and(is_so)) && !table.rows.is_empty()
+    };
+    let is_log = table.mark == Some(',')
+        && (4..=7).contains(&table.width())
+        && table.names.iter().all(|name| name.is_empty())
+        && [0, 1].into_iter().all(|column| all(column, |_| true))
+        && table.numbers(0).is_sorted()
+        && all(2, |direction| direction <= 2)
+        && all(3, |bytes| bytes > 0 && bytes % u64::from(SECTOR_BYTES) == 0)
+        && !all(1, |latency| latency % u64::from(SECTOR_BYTES) == 0);
+    // Of five columns, the last is a priority where fio writes no offset.
+    let has_offset = table.width() >= 5
+        && all(4, |offset| offset % u64::from(SECTOR_BYTES) == 0)
+        && (table.width() > 5 || !all(4, |offset| offset == 0));
+    let ignored = ",-".repeat(table.width() - table.width().min(if has_offset { 5 } else { 4 }));
+    let offset = if has_offset { ",offset_bytes" } else { "" };
+    let layout = format!("arrival_ms,-,op[read=0 write=1 trim=2],bytes{offset}{ignored}");
+    let problem = if has_offset { tried(&layout) } else { Some(NO_OFFSET.into()) };
+    is_log.then(|| Naming { format: format!("columns:{layout}"), guesses: vec![FIO_LOG.into()], problem })
 }
 
 /// Fields by row, as far as they are looked at.

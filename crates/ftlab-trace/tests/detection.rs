@@ -208,6 +208,39 @@ fn what_nobody_can_read_is_not_repeated() {
 }
 
 #[test]
+fn logs_of_latencies_are_told_from_other_tables() {
+    let log = "0, 21031, 0, 4096, 8192, 0\n1, 1200, 1, 4096, 40960, 0\n1, 900, 2, 8192, 0, 0\n";
+    let cut = |columns: usize| {
+        let cut = |line: &str| line.split(", ").take(columns).collect::<Vec<_>>().join(", ") + "\n";
+        log.lines().map(cut).collect::<String>()
+    };
+    for (text, rest) in [(log.to_owned(), ",-"), (cut(5), ""), (log.replace(", 0\n", ", 0, 17\n"), ",-,-")] {
+        let error = recognised("job_lat.1.log", &text).unwrap_err();
+        let layout = format!("columns:arrival_ms,-,op[read=0 write=1 trim=2],bytes,offset_bytes{rest}");
+        assert!(
+            error.ends_with(&format!(
+                "'{layout}'; guessed: a log of latencies of fio, whose times are those of ends"
+            )),
+            "{error}"
+        );
+        let ends: Vec<_> =
+            read(&layout, &text).unwrap().iter().map(|request| (request.arrival_ns, request.lba)).collect();
+        assert_eq!(ends, [(0, 16), (1_000_000, 80), (1_000_000, 0)]);
+    }
+    // Without an offset there may be a priority.
+    for text in [cut(4), cut(4).replace('\n', ", 0\n")] {
+        let error = recognised("job_lat.1.log", &text).unwrap_err();
+        assert!(
+            error.ends_with("it has no addresses, which fio writes where a job has log_offset=1"),
+            "{error}"
+        );
+    }
+    // Sizes in the second column are of another table.
+    let error = recognised("t.txt", "0,4096,0,8192,512,9\n1,512,1,4096,1024,8\n").unwrap_err();
+    assert!(!error.contains("fio, whose"), "{error}");
+}
+
+#[test]
 fn tables_with_other_columns_are_told_how_to_be_read() {
     let text = "arrival_us,kind,offset_bytes,length\n5,0,4096,512\n7,1,8192,1024\n";
     assert_eq!(recognised("t.csv", text), Ok("csv"));
