@@ -18,10 +18,51 @@ from click.shell_completion import _resolve_context, _resolve_incomplete
 
 import ftlab
 from conftest import FTLAB, ROOT, SMALL, inside, run_small
+from conftest import ftlab as ftlab_command
 from ftlab import _native
 from ftlab.cli import cli, short
 
 WORK = ("--workload", "uniform", "--requests", "5000")
+
+
+def test_times_that_nobody_looks_at_are_told(tmp_path: Path) -> None:
+    why = ': no effect with host.arrival = "closed", where a request arrives when one before it has ended'
+    trace = tmp_path / "t.csv"
+    trace.write_text("arrival_us,op,lba,sectors\n0,write,0,8\n9,write,8,8\n")
+    closed = ("--set", "precondition.kind=none", "--set", "host.arrival=closed")
+    uniform = ("--workload", "uniform", "--set", "workload.requests=9")
+    scaled = ("--trace", str(trace), "--transform", "scale_time factor=2", "--transform", "slice take=1")
+    for options, what in [
+        (
+            ("--workload", "uniform", "--set", "workload.requests=9", "--set", "workload.rate_iops=5"),
+            "workload.rate_iops",
+        ),
+        (("--trace", str(trace)), "times of the trace"),
+        (scaled, "scale_time"),
+    ]:
+        ran = ftlab_command("run", "ideal-page", *options, *closed)
+        assert ran.status == 0
+        assert f"note: {what}{why}" in ran.err.replace("\n", " "), ran.err
+        opened = ftlab_command("run", "ideal-page", *options, *closed[:2], "--set", "host.arrival=open")
+        assert "no effect" not in opened.err
+    assert "no effect" not in ftlab_command("run", "ideal-page", *uniform, *closed).err
+
+
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    few = ("--workload", "zipf", "--set", "workload.requests=2000", "--set", "workload.read_fraction=0.9999")
+    ran = ftlab_command("run", "tlc-aged", *few, "--out", str(out))
+    assert ran.status == 2
+    assert "aging needs" in ran.err
+    assert not out.exists()
+    # What was measured before a failure stays.
+    trace = tmp_path / "t.csv"
+    trace.write_text("arrival_us,op,lba,sectors\n0,write,0,8\n9,write,9999999999,8\n")
+    ran = ftlab_command(
+        "run", "ideal-page", "--trace", str(trace), "--out", str(out), "--set", "precondition.kind=none"
+    )
+    assert ran.status == 2
+    assert (out / "summary.json").exists()
 
 
 def test_requests_that_a_thread_makes_need_no_clock() -> None:

@@ -222,7 +222,7 @@ def test_traces_and_tables_are_taken_as_by_a_run(tmp_path: Path) -> None:
     [
         ({"cuts": 0}, r'cuts = 0 \(--cuts\): expected "all", or a whole number from 1$'),
         ({"cuts": "every"}, r"cuts = 'every' .*expected \"all\""),
-        ({"cuts": 1.5}, "cuts = 1.5: expected a whole number from 1"),
+        ({"cuts": 1.5}, "cuts = 1.5: expected 'all' or a whole number"),
         ({"cuts": 10}, r"cuts = 10 \(--cuts\): this run has 9 points, expected at most as many, or \"all\""),
         ({"cuts": 3, "point": 1}, "drop one"),
         ({"point": 9}, r"point = 9 \(--point\): this run has 9 points, expected at most 8"),

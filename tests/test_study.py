@@ -114,6 +114,27 @@ def test_columns_are_axes_then_seed_and_status_then_the_summary() -> None:
     assert set(frame["status"]) == {"done"}
 
 
+def test_values_with_units_are_numbers_in_tables(tmp_path: Path) -> None:
+    axes = {
+        "ftl.over_provisioning": ["7%", 0.28],
+        "buffer": [
+            {"kind": "lru", "bytes": "64KiB", "label": "64 KiB"},
+            {"kind": "lru", "bytes": 131072, "label": "128 KiB"},
+        ],
+        "workload.footprint_bytes": ["64KiB", 131072],
+        "workload.mean_interarrival_us": ["1.5ms", 250],
+    }
+    store = ftlab.Store(tmp_path)
+    frame = ftlab.study(spec(axes=axes, where=["ftl.over_provisioning > 0.1"]), out=store)
+    assert set(frame["ftl.over_provisioning"]) == {0.28}
+    assert set(frame["workload.footprint_bytes"]) == {65536, 131072}
+    assert set(frame["workload.mean_interarrival_us"]) == {1500, 250}
+    # A name stays one.
+    assert set(frame["buffer"]) == {"64 KiB", "128 KiB"}
+    found = store.sql('SELECT count(*) AS n FROM study WHERE "workload.footprint_bytes" > 70000')
+    assert found["n"].to_list() == [4]
+
+
 def test_seeds_are_called_what_they_are(tmp_path: Path) -> None:
     # Of the second size the workload does not fit: runs that fail have their seeds, too.
     axes = {"ftl.gc": ["greedy", "fifo"], "workload.footprint_bytes": ["64KiB", "1GiB"]}

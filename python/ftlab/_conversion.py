@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ftlab import _native
 from ftlab import _outputs as outputs
-from ftlab._checks import whole_or_none
+from ftlab._checks import checked, whole_or_none
 from ftlab._progress import wanted_reading
 from ftlab._recording import COMPRESSIONS, EXTENSIONS, format_of
 from ftlab._workload import Trace
@@ -88,6 +88,7 @@ def _format_of(target: Path, given: str | None) -> str:
     return chosen
 
 
+@checked
 def convert(
     trace: Trace | str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -125,6 +126,7 @@ def convert(
     return Written(Trace(path, chosen), count, skipped, lost=tuple(lost), remarks=tuple(remarks))
 
 
+@checked
 def merge(
     traces: Sequence[Trace | str | os.PathLike[str]],
     target: str | os.PathLike[str],
@@ -167,6 +169,7 @@ def merge(
     return Written(Trace(path, chosen), count, skipped, numbered, tuple(lost), tuple(remarks))
 
 
+@checked
 def split(
     trace: Trace | str | os.PathLike[str],
     folder: str | os.PathLike[str],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ftlab import _limits as limits
 from ftlab import _native
 from ftlab import _outputs as outputs
-from ftlab._checks import shown, whole, whole_or_none
+from ftlab._checks import checked, shown, whole, whole_or_none
 from ftlab._device import Device
 from ftlab._progress import Progress, Wanted, wanted
 from ftlab._result import inputs_of, repeated_by
@@ -97,6 +97,7 @@ class CrashResult:
         interrupted: Whether Ctrl-C ended the test. Then the numbers are those of the cuts that were examined.
     """
 
+    @checked
     def __init__(
         self,
         *,
@@ -249,6 +250,7 @@ class CrashResult:
             **repeated_by(self.device, self.workload),
         }
 
+    @checked
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the result into a directory: the texts of :meth:`files`, and :attr:`frame` as ``cuts.parquet``.
 
@@ -432,6 +434,7 @@ def _source_of(
 
 
 @interruptible()
+@checked
 def crash(
     device: Device | str | os.PathLike[str],
     workload: Trace | Workload | str | os.PathLike[str] | Any = None,

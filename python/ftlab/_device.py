@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab._checks import utf8
+from ftlab._checks import checked, utf8
 from ftlab._plain import to_json
 from ftlab._units import bytes_text
 
@@ -38,6 +38,7 @@ class Device:
         self._native = source if isinstance(source, _native.Device) else _native.Device.load(utf8(source), [])
 
     @classmethod
+    @checked
     def load(cls, source: str | os.PathLike[str], *overrides: str) -> Device:
         """Load a preset by name, or a TOML file by path.
 
@@ -52,6 +53,7 @@ class Device:
         return cls(_native.Device.load(utf8(source), list(overrides)))
 
     @classmethod
+    @checked
     def parse(cls, text: str, name: str = "text") -> Device:
         """Read a device from the text of a device file.
 
@@ -64,6 +66,7 @@ class Device:
         """
         return cls(_native.Device.parse(text, name))
 
+    @checked
     def set(self, *overrides: str) -> Device:
         """Give a device with single values changed.
 

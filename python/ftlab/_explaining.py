@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ftlab import _native
 from ftlab import _waiting as waiting
-from ftlab._checks import shown, whole
+from ftlab._checks import checked, shown, whole
 from ftlab._units import count_text, time_text
 from ftlab.errors import ConfigError, InputError
 
@@ -210,6 +210,7 @@ def _one_given(given: dict[str, Any]) -> None:
         raise ConfigError(f"give one of {', '.join(given)}, not {' and '.join(names)}")
 
 
+@checked
 def explain(
     log: pl.DataFrame | str | os.PathLike[str],
     *,

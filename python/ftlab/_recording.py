@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ftlab import _native
 from ftlab import _outputs as outputs
+from ftlab._checks import checked
 from ftlab._workload import Trace
 from ftlab.errors import ConfigError, Interrupted, interruptible
 
@@ -90,6 +91,7 @@ def _patterns(patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 
 
 @interruptible()
+@checked
 def record(
     command: str | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],

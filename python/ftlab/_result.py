@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ftlab import _outputs as outputs
 from ftlab import _warned as warned
+from ftlab._checks import checked
 from ftlab._rows import as_html, as_text
 from ftlab._units import count_text, iops_text, rate_text, time_text
 from ftlab._workload import Trace, Workload
@@ -67,6 +68,7 @@ class Result:
         interrupted: Whether Ctrl-C ended the run.
     """
 
+    @checked
     def __init__(
         self,
         *,
@@ -162,6 +164,7 @@ class Result:
         """The Parquet file of :attr:`requests`."""
         return self._request_log
 
+    @checked
     def explain(
         self,
         *,
@@ -208,6 +211,7 @@ class Result:
             **repeated_by(self.device, self.workload),
         }
 
+    @checked
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the result into a directory.
 

@@ -15,7 +15,7 @@ from ftlab import _limits as limits
 from ftlab import _native
 from ftlab import _outputs as outputs
 from ftlab import _tables as tables
-from ftlab._checks import shown, whole, whole_or_none
+from ftlab._checks import checked, shown, whole, whole_or_none
 from ftlab._device import Device
 from ftlab._progress import Progress, Wanted, wanted
 from ftlab._result import Result, inputs_of
@@ -184,6 +184,7 @@ def _placed(path: Path | None, folder: Path | None, staged: Path | None, ends: c
 
 
 @interruptible()
+@checked
 def run(
     device: Device | str | os.PathLike[str],
     workload: Trace | Workload | str | os.PathLike[str] | Any,
@@ -386,13 +387,18 @@ def measure(
             },
             keep=keep,
         )
+        failure: FtlabError | None = None
+        if outcome.error is not None:
+            kind, message = outcome.error
+            if staged is not None:
+                message = message.replace(str(staged), str(folder))
+            failure = InputError(message) if kind == "input" else RunError(message)
+            failure.result = result
+            if not result.summary["host"]["requests"]:
+                # A folder of zeros would look like a result.
+                raise failure
         if staged is not None:
             result._write_files(staged)  # noqa: SLF001 - one package
-    if outcome.error is not None:
-        kind, message = outcome.error
-        if staged is not None:
-            message = message.replace(str(staged), str(folder))
-        failure: FtlabError = InputError(message) if kind == "input" else RunError(message)
-        failure.result = result
+    if failure is not None:
         raise failure
     return result

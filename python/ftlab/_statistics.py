@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ftlab import _native
 from ftlab import _outputs as outputs
 from ftlab import _tables as tables
-from ftlab._checks import whole_or_none
+from ftlab._checks import checked, whole_or_none
 from ftlab._plain import to_json
 from ftlab._progress import Wanted, wanted
 from ftlab._rows import as_html, as_text
@@ -72,6 +72,7 @@ class TraceStats:
         summary: The numbers that stand for themselves, by name; histograms and curves are in :attr:`frames`.
     """
 
+    @checked
     def __init__(self, name: str, document: dict[str, Any]) -> None:
         """Made by :func:`trace_stats`."""
         self.name = name
@@ -215,6 +216,7 @@ class TraceStats:
 
         return plot_stats(self)
 
+    @checked
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write ``stats.json``, a Parquet file for each of :attr:`frames`, ``plot.png`` and ``plot.svg``.
 
@@ -352,6 +354,7 @@ def _mark(document: dict[str, Any], workload: Workload) -> None:
         document["stand_in"] = {"stands_for": workload.stand_in["for"], "uncalibrated": why}
 
 
+@checked
 def trace_stats(
     workload: Trace | Workload | Any,
     *,
@@ -398,6 +401,7 @@ def trace_stats(
     return TraceStats(source.name, document)
 
 
+@checked
 def fit(
     trace: Trace | Workload | Any,
     *,
@@ -490,6 +494,7 @@ class Fit:
         generated: Statistics of the workload.
     """
 
+    @checked
     def __init__(self, text: str, workload: Workload, recorded: TraceStats, generated: TraceStats) -> None:
         """Made by :func:`fit`."""
         self.text = text
@@ -554,6 +559,7 @@ class Fit:
         rows = [{**row, "difference": None} if math.isinf(row["difference"]) else row for row in self.rows()]
         return {"bytes": len(self.text.encode()), "miss_ratio_error": self.miss_ratio_error, "comparison": rows}
 
+    @checked
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the workload file.
 

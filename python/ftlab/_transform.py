@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ftlab import _native
+from ftlab._checks import checked
 from ftlab._plain import to_json
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Transformable(ABC):
     def _with_step(self, step: str) -> Self:
         """Give the same requests after one more step, which has been checked; it is JSON."""
 
+    @checked
     def transform(self, step: str, **keys: Any) -> Self:
         """Add a step by name and keys, or as text: ``"scale_time factor=0.5"``.
 
@@ -41,10 +43,12 @@ class Transformable(ABC):
         text = to_json({"step": step, **keys}) if keys else step
         return self._with_step(_native.transform_step(text))
 
+    @checked
     def scale_time(self, factor: float) -> Self:
         """Multiply arrival times: 0.5 is twice as fast."""
         return self.transform("scale_time", factor=factor)
 
+    @checked
     def shift_time(
         self,
         *,
@@ -55,6 +59,7 @@ class Transformable(ABC):
         """Move all arrivals: the first to ``start_us``, or all ``later_us`` or ``earlier_us``."""
         return self.transform("shift_time", start_us=start_us, later_us=later_us, earlier_us=earlier_us)
 
+    @checked
     def slice(
         self,
         *,
@@ -66,6 +71,7 @@ class Transformable(ABC):
         """Take a part by number (``skip``, ``take``) or by time (``from_us``, ``to_us``)."""
         return self.transform("slice", skip=skip, take=take, from_us=from_us, to_us=to_us)
 
+    @checked
     def filter(
         self,
         *,
@@ -87,22 +93,27 @@ class Transformable(ABC):
             invert=invert,
         )
 
+    @checked
     def set_op(self, op: Op, of: Op | Sequence[Op] | None = None) -> Self:
         """Treat requests (only those ``of`` some operations) as another operation."""
         return self.transform("set_op", op=op, of=of)
 
+    @checked
     def merge_streams(self, to: int = 0, stride_bytes: Size | None = None) -> Self:
         """Give all requests one stream; ``stride_bytes`` puts their address spaces side by side."""
         return self.transform("merge_streams", to=to, stride_bytes=stride_bytes)
 
+    @checked
     def shift_address(self, *, up_bytes: Size | None = None, down_bytes: Size | None = None) -> Self:
         """Move all addresses up or down."""
         return self.transform("shift_address", up_bytes=up_bytes, down_bytes=down_bytes)
 
+    @checked
     def wrap(self, bytes: Size) -> Self:
         """Take addresses modulo a size."""
         return self.transform("wrap", bytes=bytes)
 
+    @checked
     def remap(
         self,
         *,
@@ -124,18 +135,22 @@ class Transformable(ABC):
             outside=outside,
         )
 
+    @checked
     def compact(self, chunk_bytes: Size = "1MiB", order: Literal["address", "first_touch"] = "address") -> Self:
         """Close the gaps between the chunks of the address space that are used."""
         return self.transform("compact", chunk_bytes=chunk_bytes, order=order)
 
+    @checked
     def align(self, bytes: Size, round: Literal["out", "in"] = "out") -> Self:
         """Round begin and end of requests to multiples of a size."""
         return self.transform("align", bytes=bytes, round=round)
 
+    @checked
     def repeat(self, times: int, gap_us: float | str | None = None) -> Self:
         """Repeat the whole sequence N times; time goes on."""
         return self.transform("repeat", times=times, gap_us=gap_us)
 
+    @checked
     def cap_outstanding(self, outstanding: int, service_us: float | str) -> Self:
         """Delay arrivals so that at most ``outstanding`` requests are under way if each takes ``service_us``."""
         return self.transform("cap_outstanding", outstanding=outstanding, service_us=service_us)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _native
-from ftlab._checks import utf8, whole, whole_or_none
+from ftlab._checks import checked, utf8, whole, whole_or_none
 from ftlab._plain import to_json
 from ftlab._transform import Transformable
 from ftlab.errors import ConfigError
@@ -59,6 +59,7 @@ class Trace(Transformable):
 
     __slots__ = ("_steps", "format", "path", "skip_bad", "volume", "volume_bytes", "volumes")
 
+    @checked
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -175,6 +176,7 @@ class Workload(Transformable):
         return workload
 
     @classmethod
+    @checked
     def load(cls, source: str | os.PathLike[str], *overrides: str) -> Workload:
         """Load a preset by name, or a TOML file by path.
 
@@ -188,6 +190,7 @@ class Workload(Transformable):
         return cls._of(_native.Workload.load(utf8(source), list(overrides)), overrides)
 
     @classmethod
+    @checked
     def parse(cls, text: str, name: str = "text") -> Workload:
         """Read a workload from the text of a workload file.
 
@@ -200,6 +203,7 @@ class Workload(Transformable):
         """
         return cls._of(_native.Workload.parse(text, name))
 
+    @checked
     def set(self, *overrides: str) -> Workload:
         """Give a workload with single values changed: ``"requests=1000"``.
 
@@ -266,6 +270,7 @@ class Workload(Transformable):
             return str(self.stand_in["for"])
         return None if self.calibration is None else str(self.calibration["source"])
 
+    @checked
     def recording(self, trace_dir: str | os.PathLike[str] | None = None) -> Trace | None:
         """Look for the recording that the workload stands for.
 
@@ -293,6 +298,7 @@ class Workload(Transformable):
             )
         return functools.reduce(Trace._with_step, self._steps, found)  # noqa: SLF001 - one package
 
+    @checked
     def source(self, device: Device, seed: int | None = None, requests: int | None = None) -> _native.Source:
         """Make its requests for a device; ``seed`` and ``requests`` replace those that the workload states.
 
@@ -304,6 +310,7 @@ class Workload(Transformable):
         _refuse_durations(Path(self.to_dict().get("trace", "")))
         return self._native.source(device._native, seed, requests)  # noqa: SLF001 - one package
 
+    @checked
     def source_of_capacity(
         self, capacity: str | int, seed: int | None = None, requests: int | None = None
     ) -> _native.Source:

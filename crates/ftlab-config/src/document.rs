@@ -413,7 +413,7 @@ fn load(
     if !is_path(source) && !path.is_file() {
         let names: Vec<&str> = presets(kind).iter().map(|preset| preset.name).collect();
         let mut problem = Problem::at(
-            Origin::Whole(source.into()),
+            Origin::Whole(if source.is_empty() { "''".into() } else { source.into() }),
             format!("no {} preset and no file of this name; presets: {}", kind.noun(), names.join(", ")),
         );
         problem.nearest = nearest(source, names).map(Into::into);

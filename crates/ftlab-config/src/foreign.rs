@@ -297,7 +297,14 @@ pub(crate) fn is_something_else(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('<') {
         return Some(
-            "is XML, as MQSim takes it, and ftlab takes TOML: begin with extends = \"tlc-small\", and state what differs",
+            "is XML, as MQSim takes it, and ftlab takes TOML: a device begins with extends = \"mqsim\" and states what \
+             differs; a workload has kind, request_bytes and read_fraction",
+        );
+    }
+    if text.starts_with("-device") || text.contains("devsz_mb") {
+        return Some(
+            "has options of FEMU, and ftlab takes TOML: a device begins with extends = \"femu-bb\" and states what differs, \
+             such as --set nchs=8 does",
         );
     }
     let is_job = |line: &str| {
@@ -306,8 +313,8 @@ pub(crate) fn is_something_else(text: &str) -> Option<&'static str> {
     };
     if text.starts_with('[') && text.lines().any(is_job) {
         return Some(
-            "is a fio job file, and ftlab takes TOML: a workload has kind, request_bytes and read_fraction; what fio \
-             writes with write_iolog is a trace",
+            "is a fio job file, and ftlab takes TOML: it describes a workload (kind, request_bytes, read_fraction), and a \
+             device has [host]; what fio writes with write_iolog is a trace",
         );
     }
     None

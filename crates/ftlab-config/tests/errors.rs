@@ -564,8 +564,10 @@ fn words_of_others_are_answered_with_ours() {
     assert!(!overridden("geometry.size=60").contains("fio"));
     assert_eq!(
         complaints("<?xml version=\"1.0\"?>"),
-        "my.toml: is XML, as MQSim takes it, and ftlab takes TOML: begin with extends = \"tlc-small\", and state what differs"
+        "my.toml: is XML, as MQSim takes it, and ftlab takes TOML: a device begins with extends = \"mqsim\" and states what differs; \
+         a workload has kind, request_bytes and read_fraction"
     );
+    assert!(complaints("-device femu,devsz_mb=4096,nchs=8\n").contains("has options of FEMU"));
     assert!(complaints("[global]\nioengine=libaio\nrw=randread\n").contains("is a fio job file"));
 }
 

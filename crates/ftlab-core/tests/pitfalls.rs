@@ -122,20 +122,21 @@ fn preconditioning_ends_and_reports() {
 /// A trace of a few writes would have to be read millions of times.
 #[test]
 fn a_workload_that_writes_too_little_to_age_by_is_refused_after_a_pass() {
-    let large = || json!({ "geometry": { "blocks_per_plane": 16_384 } });
+    let of = |blocks: u32| json!({ "geometry": { "blocks_per_plane": blocks } });
     let one_page = [request(0.0, Op::Write, 0, 8), request(0.0, Op::Read, 0, 8)];
-    let reads = (0..5000).map(|i| request(0.0, Op::Read, i * 8, 8));
+    let reads = (0..15_000).map(|i| request(0.0, Op::Read, i * 8, 8));
     let few_writes: Vec<Request> = reads.chain((0..10).map(|i| request(0.0, Op::Write, i * 8, 8))).collect();
     for kind in ["free_blocks", "steady"] {
         for rows in [&one_page[..], &few_writes] {
-            let Some(RunError::Config(error)) = age_with(large(), kind, "workload", 50.0, rows).error else {
+            let Some(RunError::Config(error)) = age_with(of(262_144), kind, "workload", 50.0, rows).error
+            else {
                 panic!("{kind}: not refused")
             };
             assert_eq!(error.key, "precondition.pattern");
             assert!(error.expected.contains("choose \"uniform\""), "{error}");
         }
         let enough: Vec<Request> = (0..2000).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
-        assert_eq!(age_with(large(), kind, "workload", 10.0, &enough).error, None, "{kind}");
+        assert_eq!(age_with(of(16_384), kind, "workload", 10.0, &enough).error, None, "{kind}");
     }
 }
 

@@ -276,6 +276,15 @@ fn every_warning_has_its_run() {
     expect("moved_in_time", &open(&turned, json!({ "unsorted_times": "clamp" })));
     expect("not_drained", &open(&every(1.0, 50, |at| at), json!({ "stop": "last_arrival" })));
 
+    let reads_after = |written: u64| {
+        let writes = (0..written).map(|at| request(0.0, Op::Write, at * 8, 8));
+        let requests: Vec<Request> =
+            writes.chain((0..100).map(|at| request(0.0, Op::Read, at * 8, 8))).collect();
+        run(&fresh, &requests).0.summary
+    };
+    expect("unwritten_reads", &reads_after(89));
+    assert!(!has(&reads_after(90), "unwritten_reads"), "a tenth");
+
     let one = drive(json!({ "ftl": { "striping": "static" } }));
     let requests: Vec<Request> = (0..3000).map(|at| request(0.0, Op::Write, at % 50 * 4 * 8, 8)).collect();
     expect("uneven_dies", &run(&one, &requests).0.summary);

@@ -1,7 +1,7 @@
 //! Names for the columns of a table that is nobody's format, from its header and its first rows.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ftlab_core::host::request::{Op, SECTOR_BYTES};
 
@@ -85,8 +85,10 @@ pub(crate) fn naming(lines: &[u8], unread: Option<&[u8]>, tried: impl Fn(&str) -
     Naming { format: format!("columns:{layout}"), guesses: named.guesses, problem }
 }
 
-/// How to read a log of latencies of fio, if the table looks like one. Its lines have time in ms, latency, direction, block size,
-/// the offset where a job has `log_offset`, and then priority and time of issue, as far as that fio knows them.
+/// How to read a log of latencies of fio, if the table looks like one.
+///
+/// Its lines have time in ms, latency, direction, block size, and the offset where a job has `log_offset`. Newer versions add
+/// priority and time of issue.
 fn of_fio_log(table: &Table<'_>, tried: impl Fn(&str) -> Option<String>) -> Option<Naming> {
     let all = |column: usize, is_so: fn(u64) -> bool| {
         table.values(column).all(|value| value.parse().is_ok_and(is_so)) && !table.rows.is_empty()
@@ -490,12 +492,19 @@ impl Named {
         let plain: Vec<usize> = free.clone().filter(|column| !table.is_running(*column)).collect();
         let largest = |column: &usize| table.numbers(*column).into_iter().max();
         match role {
-            Role::Op => plain.into_iter().find(|column| {
-                let values: Vec<&str> = table.values(*column).collect();
-                let has = |text: &str| values.contains(&text);
-                values.iter().all(|value| outcome(value).is_some())
-                    || values.iter().all(|value| matches!(*value, "0" | "1")) && has("0") && has("1")
-            }),
+            // Tools write an action beside it, which may be one letter in all rows.
+            Role::Op => {
+                let kinds = |column: usize| {
+                    let values: BTreeSet<&str> = table.values(column).collect();
+                    let is_flag = values.len() == 2 && values.iter().all(|value| matches!(*value, "0" | "1"));
+                    let ops: Option<Vec<Op>> = values.iter().map(|value| outcome(value)).collect();
+                    let different = |ops: Vec<Op>| Op::ALL.into_iter().filter(|op| ops.contains(op)).count();
+                    ops.map(different).or(is_flag.then_some(1))
+                };
+                // Of equal ones the first.
+                let ranked = plain.into_iter().rev().filter_map(|column| Some((kinds(column)?, column)));
+                ranked.max_by_key(|(kinds, _)| *kinds).map(|(_, column)| column)
+            }
             Role::Arrival => {
                 let rises = |column: &usize| {
                     let times: Vec<f64> =

@@ -273,6 +273,18 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// What `read` reads, which may stand in quotes.
+    #[inline(always)]
+    pub(crate) fn quoted<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        let is_quoted = self.peek() == b'"';
+        self.at += usize::from(is_quoted);
+        let value = read(self)?;
+        if is_quoted {
+            self.mark(b'"', "the end of a quoted value")?;
+        }
+        Ok(value)
+    }
+
     /// At least one blank or tab.
     #[inline(always)]
     pub(crate) fn blanks(&mut self) -> Result<(), Fault> {

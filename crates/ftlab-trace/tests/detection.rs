@@ -273,6 +273,12 @@ fn tables_with_other_columns_are_told_how_to_be_read() {
     let error = read("csv", odd).unwrap_err().expected;
     assert_eq!(advised(&error), "columns:arrival_ns,op[read=read write=write skip=reed],lba,sectors");
     assert!(error.contains("lines with reed in op left out"), "{error}");
+    assert!(error.contains("trim or flush; did you mean read?; other values"), "{error}");
+    // An action that all lines have is no operation where another column has several.
+    let actions =
+        "6742 D write 40960 8192 0.5 True\n6742 D discard 81920 4096 0.75 False\n0 D read 0 4096 1.5 True\n";
+    let advice = recognised("t.txt", actions).unwrap_err();
+    assert_eq!(advised(&advice), "columns:- - op offset_bytes bytes arrival_s -");
     assert_eq!(read(advised(&error), odd).unwrap().len(), 2);
     // A line of R's that is damaged or missing does not give the name of one column to the next.
     let row = |at: u64| {

@@ -549,6 +549,11 @@ fn quotes_blanks_and_comments_change_nothing() {
     let table = "fua,arrival_ns,op,lba,sectors,note\n0,5,write,3,1,\"a,b\"\n1,6,write,7,1,x\n";
     assert_eq!(arrivals("csv", table), [5, 6]);
     assert_eq!(arrivals("csv", "arrival_ns,op,lba,sectors,\"a, b\"\n7,read,1,1,x\n"), [7]);
+    // As pandas writes with QUOTE_ALL.
+    let all = "\"arrival_ns\",\"op\",\"lba\",\"sectors\",\"stream\"\n\"7\",\"read\",\"1\", \"1\" ,\"2\"\n8,write,1,1,2\n";
+    assert_eq!(arrivals("csv", all), [7, 8]);
+    let open_end = read_text("csv", "arrival_ns,op,lba,sectors\n5,write,\"3,1\n").unwrap_err();
+    assert_eq!((open_end.column, open_end.expected.as_str()), (Some(11), "the end of a quoted value"));
     let header = "Timestamp,Response,IOType,LUN,Offset,Size \t\n1.5,,R,0,512,512\n";
     assert_eq!(arrivals("systor17", header), [0]);
     let log = "# of yesterday\n\nfio version 3 iolog\n0 a add\n3 a read 0 512\n";

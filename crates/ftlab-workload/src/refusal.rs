@@ -24,7 +24,11 @@ pub(crate) fn check_fractions(shares: &[(&str, Option<f64>)]) -> Result<(), Conf
         .iter()
         .find_map(|(key, share)| Some((key, share.filter(|share| !(0.0..=1.0).contains(share))?)))
     {
-        Some((key, share)) => refuse(key, share, "must be a fraction from 0 to 1"),
+        Some((key, share)) => {
+            let is_percent = (2.0..=100.0).contains(&share);
+            let question = if is_percent { format!(" (was {share} % meant?)") } else { String::new() };
+            refuse(key, share, format!("must be a fraction from 0 to 1{question}"))
+        }
         None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ftlab import _outputs as outputs
-from ftlab._checks import utf8
+from ftlab._checks import checked, utf8
 from ftlab._reporting.data import RunData, from_folder, from_result, from_store
 from ftlab._result import Result
 from ftlab.errors import ConfigError
@@ -39,6 +39,7 @@ def _opened(source: Path) -> RunData | Store:
     )
 
 
+@checked
 def report(
     source: Result | Store | str | os.PathLike[str],
     *,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ftlab import _warned as warned
+from ftlab._checks import checked
 from ftlab.analysis import tables
 from ftlab.analysis.intervals import Estimator, Method
 from ftlab.errors import ConfigError
@@ -153,6 +154,7 @@ def _verdict(interval: tuple[float, float] | None, way: Better | None) -> tuple[
     return True, "better" if side == way else "worse"
 
 
+@checked
 def compare(
     frame: Any,
     by: str | Sequence[str],
@@ -288,6 +290,7 @@ _MEAN = ("mean", "stdev", "half_width", "low", "high")
 _DIFFERENCE = ("difference", "difference_low", "difference_high", "differs", "paired", "verdict")
 
 
+@checked
 def improvement(
     frame: Any,
     by: str | Sequence[str],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab._checks import checked
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
 
@@ -50,6 +51,7 @@ def _dominating(costs: NDArray[np.float64], cost: NDArray[np.float64]) -> NDArra
     return np.asarray((costs <= cost).all(axis=1) & (costs < cost).any(axis=1))
 
 
+@checked
 def pareto(
     frame: Any,
     *,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ftlab._checks import checked
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from ftlab.studies import Store
 
 
+@checked
 def series(store: Store, name: str | None = None) -> pl.DataFrame:
     """Put the time series of the runs of a study below each other, for :func:`ftlab.figures.series`.
 

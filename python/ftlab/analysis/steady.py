@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ftlab._checks import checked
 from ftlab._series import amplification
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
@@ -68,6 +69,7 @@ class Steady:
     high: float | None = None
 
 
+@checked
 def steady_state(
     series: Any,
     column: str = "write_amplification",
@@ -257,6 +259,7 @@ def _interval(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tupl
     return centre - half, centre + half
 
 
+@checked
 def steady_states(
     store: Store,
     column: str = "write_amplification",

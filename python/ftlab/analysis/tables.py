@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ftlab._checks import checked
 from ftlab.errors import ConfigError
 from ftlab.studies.frame import to_polars
 
@@ -92,6 +93,7 @@ _BETTER: tuple[tuple[str, Better | None], ...] = (
 _FIXED = ("status", "error", "key")
 
 
+@checked
 def better(metric: str) -> Better | None:
     """Say which values of a summary key are better; ``None`` where neither is by itself.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ftlab._checks import checked
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
 
@@ -65,6 +66,7 @@ class _Effect:
     factors: tuple[int, ...] = ()
 
 
+@checked
 def sensitivity(
     frame: Any,
     metric: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ftlab._checks import whole
+from ftlab._checks import checked, whole
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
 from ftlab.studies.spec import VOLUME
@@ -44,6 +44,7 @@ def _by_volume(
     return means, schemes
 
 
+@checked
 def fleet(
     frame: Any,
     metric: str = "write_amplification.total",
@@ -87,6 +88,7 @@ def fleet(
     return means.group_by(schemes, maintain_order=True).agg(numbers) if schemes else means.select(numbers)
 
 
+@checked
 def worst(
     frame: Any,
     metric: str = "write_amplification.total",

@@ -72,6 +72,11 @@ seed_option = click.option(
 )
 
 
+# Keys of workloads, and steps of transformations, that say when requests arrive.
+_RATES = ("rate_iops", "mean_interarrival_us")
+_OF_TIME = ("scale_time", "shift_time")
+
+
 def _waits(device: Device) -> list[str]:
     """What is said of a drive that takes long before its first request."""
     keys = device.to_dict()
@@ -85,6 +90,19 @@ def _waits(device: Device) -> list[str]:
         return []
     said = f"its {pages:,} pages are written before the first request: that takes a while, and up to"
     return [f'{device.name}: {said} {bytes_text(memory)} of memory; precondition.kind = "none" leaves it out']
+
+
+def unused_times(device: Device, source: Workload | Trace) -> list[str]:
+    """What is said of times of arrival that nobody looks at."""
+    if device.to_dict()["host"]["arrival"] != "closed":
+        return []
+    why = 'no effect with host.arrival = "closed", where a request arrives when one before it has ended'
+    keys = source.keys() if isinstance(source, Trace) else source.to_dict()
+    said = [f"workload.{key}: {why}" for key in _RATES if key in keys]
+    changed = sorted({step["step"] for step in keys.get("transform") or () if step["step"] in _OF_TIME})
+    if changed or "trace" in keys:
+        said.append(f"{' and '.join(changed) or 'times of the trace'}: {why}; --set host.arrival=open keeps them")
+    return said
 
 
 def tell_about(device: Device) -> None:

@@ -11,8 +11,8 @@ from ftlab import _outputs as outputs
 from ftlab._running import run as run_device
 from ftlab._running import series_interval
 from ftlab.cli import INTERRUPTED
-from ftlab.cli.inputs import Inputs, input_options, seed_option, tell_about
-from ftlab.cli.output import force_option, json_option, print_json
+from ftlab.cli.inputs import Inputs, input_options, seed_option, tell_about, unused_times
+from ftlab.cli.output import force_option, json_option, print_json, tell_notes
 from ftlab.cli.reading import COUNT
 from ftlab.errors import FtlabError, Interrupted
 
@@ -131,6 +131,7 @@ def run(
         if error.result is not None and (as_json or error.result.summary["host"]["completed"]):
             _show(error.result, as_json=as_json, explain=explain)
         raise
+    tell_notes(unused_times(drive, source))
     _show(result, as_json=as_json, explain=explain)
     if out is not None:
         click.echo(f"written to {out}", err=True)

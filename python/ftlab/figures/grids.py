@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab._checks import checked
 from ftlab.errors import ConfigError
 from ftlab.figures.data import MOST_GROUPS, Table, finite, means
 from ftlab.figures.points import heading, name_places
@@ -31,6 +32,7 @@ _FILL = 0.9
 _DARK = 0.5
 
 
+@checked
 def heatmap(
     frame: Any,
     *,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab._checks import checked
 from ftlab.errors import ConfigError
 from ftlab.figures.data import Table
 from ftlab.figures.points import draw_legend, finish_y
@@ -106,6 +107,7 @@ def _runs(table: Table, x: str, y: str, upto: str, keys: Sequence[str], over: Se
     return found
 
 
+@checked
 def series(
     frame: Any,
     *,

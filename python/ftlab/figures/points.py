@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ftlab._checks import checked
 from ftlab._labels import common_key, part_text, quantity
 from ftlab.analysis.tables import check_confidence
 from ftlab.errors import ConfigError
@@ -178,6 +179,7 @@ def _prepared(
     return _Drawing(values, look, x, facet, found, facets, colors, given)
 
 
+@checked
 def line(
     frame: Any,
     *,
@@ -395,6 +397,7 @@ def _legend(canvas: Canvas, drawing: _Drawing, handles: Mapping[Any, Any]) -> No
     )
 
 
+@checked
 def bar(
     frame: Any,
     *,

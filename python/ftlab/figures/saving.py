@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _outputs as outputs
+from ftlab._checks import checked
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def places(path: str | os.PathLike[str]) -> list[Path]:
     return [path.with_name(f"{path.name}.{form}") for form in FORMS]
 
 
+@checked
 def save(figure: Figure, path: str | os.PathLike[str], dpi: float = DPI, *, overwrite: bool = False) -> list[Path]:
     """Save a figure as PDF, SVG and PNG, or in one of these forms.
 

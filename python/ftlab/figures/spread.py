@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab._checks import checked
 from ftlab.errors import ConfigError
 from ftlab.figures.data import MOST_GROUPS, Means, Table, means
 from ftlab.figures.points import draw_legend, finish_y, name_places
@@ -135,6 +136,7 @@ def _curve(values: Array, weights: Array) -> tuple[Array, Array]:
     return values, shares
 
 
+@checked
 def cdf(
     frame: Any,
     *,
@@ -264,6 +266,7 @@ def _bins(every: Array, total: float, wanted: int | None, base: int) -> _Bins:
     return _Bins(np.linspace(least, most, count + 1))
 
 
+@checked
 def histogram(
     frame: Any,
     *,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _aged as aged
-from ftlab._checks import whole_or_none
+from ftlab._checks import checked, whole_or_none
 from ftlab._progress import progress_bar
 from ftlab.errors import ConfigError, Interrupted, interruptible
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
@@ -320,6 +320,7 @@ def _drive(order: list[Run], store: Store, engine: Executor, records: dict[str, 
 
 
 @interruptible()
+@checked
 def study(
     spec: Study | Mapping[str, Any] | str | os.PathLike[str],
     *,

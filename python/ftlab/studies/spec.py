@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _native
-from ftlab._checks import shown, utf8, whole
+from ftlab._checks import checked, shown, utf8, whole
 from ftlab._device import Device
 from ftlab._plain import to_json
 from ftlab._running import series_interval
@@ -32,7 +32,7 @@ from ftlab.studies.description import (
     key_of,
 )
 from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
-from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, range_values
+from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, numbers_of, range_values
 from ftlab.studies.where import MOST_CONDITIONS, Where, check_steps
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ class Study:
         spec: What it was made from, as plain data.
     """
 
+    @checked
     def __init__(self, spec: Mapping[str, Any], name: str = "study") -> None:
         """Read a study from a dictionary with the keys of a study file.
 
@@ -185,6 +186,7 @@ class Study:
         self._read(_Spec(name, Path()), _plain(spec))
 
     @classmethod
+    @checked
     def load(cls, path: str | os.PathLike[str]) -> Study:
         """Read a study file. Paths in it are taken from its folder.
 
@@ -317,7 +319,11 @@ class Study:
         if not 0 < len(value) <= MOST_VALUES:
             raise self._where.refuse(written, f"expected 1 to {MOST_VALUES:,} values, found {len(value)}")
         label = _label if name in _SOURCES else _scheme_label
-        return [_Value(each, label(each), self._where.place(f"{written}.{index}")) for index, each in enumerate(value)]
+        # Names are names, also when they look like sizes.
+        are_names = name in _SOURCES or any(isinstance(each, dict) for each in value)
+        labels = [label(each) for each in value]
+        given = enumerate(zip(value, labels if are_names else numbers_of(name, labels), strict=True))
+        return [_Value(each, called, self._where.place(f"{written}.{index}")) for index, (each, called) in given]
 
     def _read_zip(self, groups: Any) -> list[tuple[str, ...]]:
         """Groups of axes that move together, in the order of the axes; each other axis is a group of its own."""

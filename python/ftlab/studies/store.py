@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ftlab._checks import checked
 from ftlab.errors import ConfigError
 from ftlab.studies.columns import (
     DOCUMENTS,
@@ -166,6 +167,7 @@ class Store:
     >>> folder.cleanup()
     """
 
+    @checked
     def __init__(self, folder: str | os.PathLike[str], *, create: bool = True) -> None:
         """Open a store.
 
@@ -238,6 +240,7 @@ class Store:
 
     # Finished runs
 
+    @checked
     def put(self, description: Description, key: str, outcome: Outcome) -> Record:
         """Keep a finished run: it is there for every reader when this returns, whatever happens then."""
         [record] = self.put_all([(description, key, outcome)])
@@ -338,6 +341,7 @@ class Store:
         there = set(self.files.names("series", ".parquet")) if wanted else set()
         return {key for key in wanted if _series(key) not in there}
 
+    @checked
     def records(self, keys: Iterable[str] | None = None, *, read_series: bool = False) -> dict[str, Record]:
         """Give finished runs by key: all of them, or those asked for that are there.
 
@@ -352,6 +356,7 @@ class Store:
             del records[key]
         return records
 
+    @checked
     def series(self, key: str) -> pl.DataFrame | None:
         """Give the time series of a run, the coarse one when no other was asked for; ``None`` when it is lost."""
         import polars as pl
@@ -359,6 +364,7 @@ class Store:
         found = self._found(_series(key), pl.read_parquet)
         return self.coarse_series({key}).get(key) if found is None else found
 
+    @checked
     def coarse_series(self, keys: Iterable[str]) -> dict[str, pl.DataFrame]:
         """Give the time series that runs keep without being asked to, by key; runs that were asked to have none."""
         import polars as pl
@@ -462,6 +468,7 @@ class Store:
         self.files.write(name, json.dumps(kept).encode())
 
     @contextlib.contextmanager
+    @checked
     def claim(self, name: str) -> Iterator[None]:
         """Be the only one who drives a study, as long as this lasts or the process is alive.
 
@@ -545,6 +552,7 @@ class Store:
         """Name the studies that were damaged and have not been run again."""
         return [name.removeprefix("studies/").removesuffix(".json") for name in sorted(self.files.lost("studies"))]
 
+    @checked
     def study(self, name: str | None = None) -> StudyRecord:
         """Give a study by name; without one, the newest.
 
@@ -573,6 +581,7 @@ class Store:
             raise ConfigError(f"{self.folder}: no study {name!r}{hint}")
         return studies[name]
 
+    @checked
     def frame(self, name: str | None = None) -> pl.DataFrame:
         """Give the tidy table of a study (without a name: of the newest): see :func:`ftlab.study`.
 
@@ -610,6 +619,7 @@ class Store:
         runs = self._runs(summaries=False).frame
         return dict(zip(runs["key"].to_list(), runs["status"].to_list(), strict=True))
 
+    @checked
     def pandas(self, name: str | None = None) -> Any:
         """Give the tidy table of a study as a frame of pandas, which must be installed.
 
@@ -620,6 +630,7 @@ class Store:
 
     # Queries
 
+    @checked
     def sql(self, query: str, name: str | None = None) -> pl.DataFrame:
         """Ask DuckDB.
 
@@ -674,7 +685,9 @@ class Store:
             if study is chosen:
                 views["study"] = [path]
         if missing:
-            LOG.warning("%s: %d of %d runs of its studies are missing; no query sees them", self.folder, missing, total)
+            LOG.warning(
+                "%s: %d of %d runs of its studies are missing: their rows have no results", self.folder, missing, total
+            )
         for each in self.lost_studies():
             LOG.warning("%s: study %r was damaged and set aside; no query sees it", self.folder, each)
         return views, lost

@@ -36,6 +36,47 @@ def _number(name: str, value: object) -> Decimal:
     raise ValueError(f'{name} = {value!r}: expected a number, or a size such as "64KiB"')
 
 
+# Spans in microseconds, for keys whose names end with ``_us``.
+_SPANS = {"ns": Decimal("0.001"), "us": Decimal(1), "ms": Decimal(1000), "s": Decimal(10) ** 6}
+
+
+def _quantity(key: str, value: object) -> Decimal | None:
+    """Read a value with a unit as the number that stands for it, if it is one."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([A-Za-z]+|%)\s*", value)
+        if match and match[2] == "%":
+            return Decimal(match[1]) / 100
+        if match and key.endswith("_us") and match[2] in _SPANS:
+            return Decimal(match[1]) * _SPANS[match[2]]
+    try:
+        return _number(key, value)
+    except ValueError:
+        return None
+
+
+def numbers_of(key: str, values: list[Any]) -> list[Any]:
+    """Give the values of an axis as numbers, if all of them are: tables sort, compare and draw them as such.
+
+    >>> numbers_of("buffer.bytes", ["64KiB", 131072])
+    [65536, 131072]
+    >>> numbers_of("ftl.over_provisioning", ["7%", 0.28])
+    [0.07, 0.28]
+    >>> numbers_of("ftl.gc", ["fifo", "greedy"])
+    ['fifo', 'greedy']
+    """
+    read = [_quantity(key, value) for value in values]
+    given = zip(values, read, strict=True)
+    return (
+        values
+        if None in read
+        else [
+            _plain(number, whole=False) if isinstance(value, str) else value
+            for value, number in given
+            if number is not None
+        ]
+    )
+
+
 def _plain(number: Decimal, *, whole: bool) -> int | float:
     return int(number) if whole or number == number.to_integral_value() else float(number)
 

@@ -228,8 +228,9 @@ impl FtlConfig {
         if let Some(spare) = f.over_provisioning
             && !(spare > 0.0 && spare < TOO_MUCH_SPARE)
         {
+            let question = if spare > 0.0 { " (was per cent meant, such as \"7%\"?)" } else { "" };
             let expected = format!(
-                "must be above 0 and below {TOO_MUCH_SPARE}: a fraction of the logical size (was per cent meant, such as \"7%\"?)"
+                "must be above 0 and below {TOO_MUCH_SPARE}: a fraction of the logical size{question}"
             );
             return refuse("ftl.over_provisioning", spare, expected);
         }

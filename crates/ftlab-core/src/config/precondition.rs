@@ -51,7 +51,7 @@ pub struct FreeBlocksKeys {
     /// Default: as far down as it goes, so that the first write of the run may have to collect.
     pub free_blocks: u32,
     /// Give up after writing the logical capacity this many times; the summary says so. With `pattern = "workload"` also
-    /// after reading as many requests, or ten millions if that is more. A workload that writes too little for that is
+    /// after reading as many requests, or a hundred millions if that is more. A workload that writes too little for that is
     /// refused after its first pass.
     ///
     /// Default: far more than drives need, so that only those that never settle are given up.
@@ -88,7 +88,7 @@ pub struct SteadyKeys {
     #[serde(deserialize_with = "quantity::share")]
     pub tolerance: f64,
     /// Give up after writing the logical capacity this many times; the summary says so. With `pattern = "workload"` also
-    /// after reading as many requests, or ten millions if that is more. A workload that writes too little for that is
+    /// after reading as many requests, or a hundred millions if that is more. A workload that writes too little for that is
     /// refused after its first pass.
     ///
     /// Default: far more than drives need, so that only those that never settle are given up.

@@ -18,8 +18,8 @@ use crate::run::RunControl;
 /// Opening a workload takes about as long as reading this many requests of it.
 const OPENING: u64 = 1000;
 
-/// So many requests are read in about a second: that may always be.
-const MOMENT: u64 = 10_000_000;
+/// So many requests are read in some seconds: that may always be, as an aged drive is kept.
+const MOMENT: u64 = 100_000_000;
 
 /// Windows of a steady state.
 const STEADY_WINDOWS: u64 = 4;

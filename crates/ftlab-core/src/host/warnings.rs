@@ -83,6 +83,12 @@ pub const WARNINGS: &[Kind] = &[
         rule: Some(out_of_range),
     },
     Kind {
+        code: "unwritten_reads",
+        when: "With a clock, more than a tenth of the pages that reads ask for were never written.",
+        why: "The drive answers them with zeros and without flash: latencies of reads are then partly those of an empty drive.",
+        rule: Some(unwritten_reads),
+    },
+    Kind {
         code: "moved_in_time",
         when: "More than a tenth of the requests arrive before the one ahead of them, and were moved to its time.",
         why: "As for `out_of_range`.",
@@ -482,6 +488,23 @@ fn out_of_range(evidence: &Evidence<'_>) -> Option<Said> {
     let text = format!("{who} reach beyond the end of the drive and were moved or cut");
     let advice = "choose a larger drive, or `--transform compact`; if the trace was for a smaller one, its addresses may have \
                   another unit";
+    Some((text, advice.into(), vec![("share", share)]))
+}
+
+fn unwritten_reads(evidence: &Evidence<'_>) -> Option<Said> {
+    let host = &evidence.summary.host;
+    evidence.summary.latency_ns.as_ref()?;
+    let share = host.unmapped_read_pages as f64 / host.read_pages.max(1) as f64;
+    if share <= MANY {
+        return None;
+    }
+    let text = format!(
+        "{} of {} pages that reads asked for ({}) were never written, and are answered without flash",
+        host.unmapped_read_pages,
+        host.read_pages,
+        percent(share)
+    );
+    let advice = "set precondition.kind = \"fill\", so that every page holds data";
     Some((text, advice.into(), vec![("share", share)]))
 }
 

@@ -107,7 +107,7 @@ impl GhostsKeys {
         while self.sampling
             && usize::from(level) < LEVELS - 1
             && SHARE * RUN_BYTES > run << level
-            && bytes >> (level + 1) >= LEAST_GHOST_BYTES.max(2 * run)
+            && bytes >> (level + 1) >= LEAST_GHOST_BYTES.max(2 * (run + u64::from(self.header())))
         {
             level += 1;
         }
@@ -135,12 +135,13 @@ impl GhostsKeys {
         u64::from(bytes.max().unwrap_or(0) + self.header())
     }
 
-    /// The memory that leaves `need` beside the ghosts; `step` by `step`, the least such.
-    fn memory_for(&self, need: u64, layout: TranslationLayout, step: u64) -> u64 {
-        let mut bytes = need;
+    /// A memory of `from` bytes or more that leaves `need` beside the ghosts; `step` by `step`, the least such.
+    fn memory_for(&self, need: u64, layout: TranslationLayout, (from, step): (u64, u64)) -> u64 {
+        let mut bytes = need.max(from);
         if !self.sampling {
             // Without sampling most of it goes to the ghosts: no less can do.
-            bytes = bytes.max((need as f64 / (1.0 - self.whole_share()) * 0.999) as u64);
+            let share = self.whole_share(layout.page_bytes().into());
+            bytes = bytes.max((need as f64 / (1.0 - share) * 0.999) as u64);
         }
         while bytes < need + self.ghost_bytes(bytes, layout) {
             bytes += step;
@@ -148,14 +149,18 @@ impl GhostsKeys {
         bytes
     }
 
-    /// Of any memory, the part that the ghosts take without sampling, whatever the size of a page.
-    fn whole_share(&self) -> f64 {
+    /// Of any memory, the part that the ghosts take without sampling, in pages of `page_bytes`.
+    fn whole_share(&self, page_bytes: u64) -> f64 {
         if self.candidates.len() < 2 || !self.charge_ghosts {
             return 0.0;
         }
-        let each = self.candidates.iter().map(|candidate| match candidate.window(false) {
-            Window::Forward(more) => RUN_BYTES as f64 / f64::from((more + 1) * ENTRY_BYTES + self.header()),
-            Window::Half | Window::Full => 0.0,
+        let each = self.candidates.iter().map(|candidate| {
+            let bytes = match candidate.window(false) {
+                Window::Forward(more) => page_bytes.min(u64::from(more + 1) * u64::from(ENTRY_BYTES)),
+                Window::Half => page_bytes / 2,
+                Window::Full => page_bytes,
+            };
+            RUN_BYTES as f64 / (bytes + u64::from(self.header())) as f64
         });
         each.sum()
     }
@@ -711,7 +716,7 @@ impl MapCacheScheme for Ghosts {
                 "has one window: sampling, charge_ghosts, interval, hysteresis and decay have no effect then";
             return refuse("candidates", format!("[\"{}\"]", keys.candidates[0]), expected);
         }
-        if !keys.sampling && keys.whole_share() > 0.99 {
+        if !keys.sampling && keys.whole_share(page.page_bytes) > 0.99 {
             let expected = "leaves no memory beside the ghosts, however much there is: name larger windows, or charge_ghosts = false";
             return refuse("sampling", false, expected);
         }
@@ -719,15 +724,12 @@ impl MapCacheScheme for Ghosts {
     }
 
     fn least_bytes(keys: &GhostsKeys, bytes: u64, layout: TranslationLayout) -> u64 {
-        let need = keys.largest_fetch(layout);
-        if bytes >= need + keys.ghost_bytes(bytes, layout) {
-            return need;
-        }
-        keys.memory_for(need, layout, 1)
+        // Ghosts grow by whole runs: of two memories, the larger may leave less. So this begins at what is given.
+        keys.memory_for(keys.largest_fetch(layout), layout, (bytes, 1))
     }
 
     fn whole_table_bytes(keys: &GhostsKeys, layout: TranslationLayout) -> u64 {
-        keys.memory_for(Runs::whole_table_bytes(layout), layout, ENTRY_BYTES.into())
+        keys.memory_for(Runs::whole_table_bytes(layout), layout, (0, ENTRY_BYTES.into()))
     }
 
     fn table_bytes_at_most(keys: &GhostsKeys, layout: TranslationLayout) -> TableBytes {
@@ -930,6 +932,38 @@ mod tests {
         let sums = [(2, by_level(0.0, 90.0)), (0, by_level(620.0, 180.0)), (0, by_level(1000.0, 0.0))];
         let estimates = chain(&sums, 1000.0, 0.0);
         assert!(estimates.iter().zip([400.0, 800.0, 1000.0]).all(|(one, two)| (one - two).abs() < 1e-9));
+    }
+
+    /// Ghosts grow by whole runs: what a memory leaves beside them may shrink as it grows. What is taken in leaves room for a
+    /// fetch all the same, and so does what is proposed instead.
+    #[test]
+    fn memory_that_is_taken_in_leaves_room_for_a_fetch() {
+        let of = |shift: u32, candidates: &[&str], sampling: bool| {
+            let layout = TranslationLayout { logical_units: 1000, shift, slots: 1, planes: 1, block_units: 0 };
+            let json = serde_json::json!({ "candidates": candidates, "sampling": sampling });
+            (serde_json::from_value::<GhostsKeys>(json).unwrap(), layout)
+        };
+        let mut shrinks = 0;
+        for (shift, candidates, sampling) in [
+            (10, &["tafp_16", "tafp_32"][..], true),
+            (7, &["tafp_16", "tafp_64", "tafp_128"], false),
+            (8, &["tafp_32", "half_page", "full_page"], false),
+        ] {
+            let (keys, layout) = of(shift, candidates, sampling);
+            let need = keys.largest_fetch(layout);
+            let leaves = |bytes: u64| bytes >= need + keys.ghost_bytes(bytes, layout);
+            for bytes in 0..6000 {
+                let least = Ghosts::least_bytes(&keys, bytes, layout);
+                assert_eq!(least <= bytes, leaves(bytes), "{candidates:?}: {bytes}");
+                assert!(leaves(least), "{candidates:?}: {least}, proposed for {bytes}");
+                shrinks += u32::from(leaves(bytes) && !leaves(bytes + 1));
+            }
+        }
+        assert!(shrinks > 0);
+        // The part of small pages counts: together these would take 1.003 of any memory.
+        let page = PageSizes { page_bytes: 1024, spare_bytes: 0 };
+        let (keys, _) = of(8, &["tafp_16", "tafp_32", "tafp_256", "half_page"], false);
+        assert_eq!(Ghosts::check_keys(&keys, page).unwrap_err().key, "sampling");
     }
 
     /// Places of runs that come and go, against a plain list.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ftlab_core::host::request::Request;
+use ftlab_core::host::request::{Op, Request};
 
 use super::SAMPLE_LINES;
 use super::columns::suggested;
@@ -61,8 +61,9 @@ impl Csv {
             return Cursor::shape(at, expected);
         }
         self.advised += 1;
+        let meant = meant(word).map(|op| format!("; did you mean {op}?")).unwrap_or_default();
         let named = suggested(&self.begin, Some(word));
-        Cursor::shape(at, format!("{expected}; other values are mapped, as in {named}"))
+        Cursor::shape(at, format!("{expected}{meant}; other values are mapped, as in {named}"))
     }
 
     fn header(&mut self, line: &mut Cursor<'_>) -> Result<(), Fault> {
@@ -81,6 +82,13 @@ impl Csv {
         self.units = Some(Units::of(&self.columns));
         Ok(())
     }
+}
+
+/// The operation that a word is a slip of, if it looks like one.
+fn meant(word: &[u8]) -> Option<&'static str> {
+    let word = std::str::from_utf8(word).ok()?;
+    let names = Op::ALL.map(Op::name);
+    names.into_iter().find(|name| word.len() >= 4 && strsim::osa_distance(word, name) == 1)
 }
 
 impl LineParser for Csv {
@@ -102,7 +110,9 @@ impl LineParser for Csv {
                 line.comma()?;
             }
             match self.columns[index] {
-                Column::Arrival { scale } => fields.arrival_ns = line.decimal(scale, "an arrival time")?,
+                Column::Arrival { scale } => {
+                    fields.arrival_ns = line.quoted(|line| line.decimal(scale, "an arrival time"))?;
+                }
                 Column::Op => {
                     let at = line.position();
                     let word = line.word();
@@ -112,13 +122,13 @@ impl LineParser for Csv {
                 }
                 Column::Lba | Column::OffsetBytes => {
                     extent.address_at = line.position();
-                    fields.address = line.integer("an address")?;
+                    fields.address = line.quoted(|line| line.integer("an address"))?;
                 }
                 Column::Sectors | Column::Bytes | Column::Pages4k => {
                     extent.size_at = line.position();
-                    fields.size = line.integer("a size")?;
+                    fields.size = line.quoted(|line| line.integer("a size"))?;
                 }
-                Column::Stream => fields.stream = line.stream("a stream number")?,
+                Column::Stream => fields.stream = line.quoted(|line| line.stream("a stream number"))?,
                 Column::Fua => {
                     let at = line.position();
                     fields.fua = flag(line.word()).ok_or_else(|| Cursor::shape(at, FLAG))?;
