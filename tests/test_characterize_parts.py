@@ -44,6 +44,12 @@ kind = "fill"
 COLLECTION = ("gc_unit_bytes", "gc_onset_bytes", "over_provisioning", "volumes")
 
 
+def test_spare_bytes_on_the_bus_are_part_of_its_true_rate() -> None:
+    true = truths(Device("msr-ssd"))["bus_mb_per_s"]
+    assert true == pytest.approx(40 * 4096 / 4224)
+    assert truths(Device("msr-ssd").set("timing.transfer_spare=false"))["bus_mb_per_s"] == 40
+
+
 def changed(*changes: str) -> Device:
     return Device.parse(DRIVE).set(*changes)
 

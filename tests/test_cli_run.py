@@ -33,10 +33,7 @@ def test_times_that_nobody_looks_at_are_told(tmp_path: Path) -> None:
     uniform = ("--workload", "uniform", "--set", "workload.requests=9")
     scaled = ("--trace", str(trace), "--transform", "scale_time factor=2", "--transform", "slice take=1")
     for options, what in [
-        (
-            ("--workload", "uniform", "--set", "workload.requests=9", "--set", "workload.rate_iops=5"),
-            "workload.rate_iops",
-        ),
+        ((*uniform, "--set", "workload.rate_iops=5"), "workload.rate_iops"),
         (("--trace", str(trace)), "times of the trace"),
         (scaled, "scale_time"),
     ]:

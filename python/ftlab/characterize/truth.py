@@ -21,13 +21,15 @@ def truths(device: Device) -> dict[str, float | str]:
     planes = geometry["planes"] if timing.get("independent_planes") else 1
     size = buffer.get("bytes", 0) if buffer.get("kind", "none") != "none" else 0
     kind = ftl["kind"]
+    # Spare bytes that cross the bus look like a slower one.
+    crossing = page + (geometry["spare_bytes"] if timing["transfer_spare"] else 0)
     true: dict[str, float | str] = {
         "block_bytes": page * pages,
         "page_bytes": page,
         "mapping_unit_bytes": unit,
         "channels": geometry["channels"],
         "ways": geometry["ways"] * geometry.get("dies", 1) * planes,
-        "bus_mb_per_s": timing["bus_mb_per_s"],
+        "bus_mb_per_s": timing["bus_mb_per_s"] * page / crossing,
         "link_mb_per_s": host["link_mb_per_s"],
         "host_overhead_ns": host.get("overhead_us", 0.0) * _US,
         "buffer_bytes": size,
