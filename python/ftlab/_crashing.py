@@ -149,6 +149,7 @@ class CrashResult:
             "returned_sectors": sum(returned),
             "untrimmed_sectors": sum(columns["untrimmed_sectors"]),
             "untrimmed_older_sectors": sum(columns["untrimmed_older_sectors"]),
+            "unflushed_sectors": sum(columns["unflushed_sectors"]),
             "guarantees": [
                 {"guarantee": IS_FOUND, "cuts": sum(map(bool, older)), "sectors": sum(older)},
                 {"guarantee": IS_OWN, "cuts": sum(map(bool, foreign)), "sectors": sum(foreign)},

@@ -83,6 +83,20 @@ fn what_was_trimmed_may_come_back_and_is_counted() {
     assert!(cuts.iter().all(|one| one.cut.is_survived()));
 }
 
+/// Behind a volatile buffer, what was acknowledged is gone until it has left: no promise is broken, but somebody asked.
+#[test]
+fn what_was_acknowledged_and_not_flushed_is_counted() {
+    let of = |power: Value| {
+        let buffer = json!({ "buffer": { "kind": "lru", "bytes": 4 * 4096 } });
+        let cuts = all_cuts(&device(merged(merged(small(), buffer), power)), &pages(8));
+        assert!(cuts.iter().all(|one| one.cut.is_survived()), "{cuts:?}");
+        cuts.iter().map(|one| one.cut.unflushed_sectors / 8).collect::<Vec<_>>()
+    };
+    // Four frames hold four pages, the one that leaves among them, until the end leaves nothing.
+    assert_eq!(of(json!({})), [4, 4, 4, 4, 4, 3, 2, 1, 0]);
+    assert_eq!(of(json!({ "power": { "capacitor": true } })), [0; 9]);
+}
+
 /// A flush writes them into a journal; after it, none comes back. A rewrite after the trim is found.
 #[test]
 fn what_a_flush_has_promised_to_be_trimmed_stays_so() {

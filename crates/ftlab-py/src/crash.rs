@@ -197,6 +197,7 @@ impl CrashRecording {
         number("torn_writes", |one| one.cut.torn_writes)?;
         number("untrimmed_sectors", |one| one.cut.untrimmed_sectors)?;
         number("untrimmed_older_sectors", |one| one.cut.untrimmed_older_sectors)?;
+        number("unflushed_sectors", |one| one.cut.unflushed_sectors)?;
         number("mount_reads", |one| one.cut.mount.reads)?;
         number("mount_programs", |one| one.cut.mount.programs)?;
         number("mount_erases", |one| one.cut.mount.erases)?;

@@ -101,6 +101,10 @@ def _facts(result: CrashResult, again: str | None) -> list[tuple[str, str]]:
         until = " before a flush" if flushes_trims(result.device) else ""
         until = " before it has completed" if keeps_trims(result.device) else until
         lines.append(("trims", f"{text}; a trim promises nothing{until}"))
+    if unflushed := summary["unflushed_sectors"]:
+        mean = f"{unflushed / summary['cuts']:,.1f} a cut on average"
+        gone = f"{_many(unflushed, 'sector')} of acknowledged writes were gone, {mean}"
+        lines.append(("not flushed", f"{gone}; nothing had promised them"))
     lines.append(("mount", result.mount_text()))
     if summary["nested"] and not summary["nested_cuts"]:
         lines.append(("second cuts", "none: no mount changes anything in flash"))

@@ -96,6 +96,8 @@ pub struct Cut {
     pub untrimmed_sectors: u64,
     /// The same with data older than the last write.
     pub untrimmed_older_sectors: u64,
+    /// Sectors whose last acknowledged write is gone, though no promise is broken: no flush had promised it.
+    pub unflushed_sectors: u64,
     /// What the mount took.
     pub mount: MountCost,
     /// Why the drive could not be mounted, did not hold together, or did not go on.
@@ -404,7 +406,10 @@ fn audit<L: Layer<CountingPort>>(
     let mut last_unit = None;
     for (sector, found) in held.iter().enumerate() {
         let (kind, promised) = match promises.see(sector, *found) {
-            Verdict::Kept => continue,
+            Verdict::Kept => {
+                examined.cut.unflushed_sectors += u64::from(promises.is_unflushed(sector, *found));
+                continue;
+            }
             Verdict::Untrimmed { is_older } => {
                 let count = if is_older {
                     &mut examined.cut.untrimmed_older_sectors

@@ -43,6 +43,9 @@ pub(super) struct Promises<'r> {
     under_way: Vec<u32>,
     /// Behind a volatile buffer: those that have ended, and that no flush has promised.
     unflushed: Vec<u32>,
+    /// For each sector, the newest version that has ended there and that a flush would have had to promise; empty where every
+    /// end is a promise.
+    acknowledged: Vec<u32>,
     /// Trims that have ended, and that no flush has promised.
     unpromised: Vec<u32>,
     /// Where in `asked` each write is, by version.
@@ -85,6 +88,7 @@ impl<'r> Promises<'r> {
             flushed: 0,
             under_way: Vec::new(),
             unflushed: Vec::new(),
+            acknowledged: vec![0; if recording.is_volatile() { recording.newest.len() } else { 0 }],
             unpromised: Vec::new(),
             writes: (0..asked.len() as u32).filter(is_write).collect(),
             has_trims: asked.iter().any(|asked| asked.is_trim),
@@ -127,6 +131,7 @@ impl<'r> Promises<'r> {
                 self.unpromised.push(*at);
             } else if self.recording.is_volatile() && !self.recording.fua[asked.group as usize] {
                 self.unflushed.push(*at);
+                raise(&mut self.acknowledged, asked);
             } else {
                 self.promise(*at);
             }
@@ -225,6 +230,12 @@ impl<'r> Promises<'r> {
         self.see_other(sector, found, floor)
     }
 
+    /// Whether `found`, which breaks no promise, is older than what was acknowledged: only a flush would have promised that.
+    #[inline]
+    pub(super) fn is_unflushed(&self, sector: usize, found: u32) -> bool {
+        self.acknowledged.get(sector).is_some_and(|newest| found < *newest && self.trimmed[sector] < *newest)
+    }
+
     fn see_other(&self, sector: usize, found: u32, floor: u32) -> Verdict {
         let trimmed = self.trimmed[sector];
         let is_trimmed = trimmed >= floor && trimmed > 0;
@@ -255,9 +266,9 @@ impl<'r> Promises<'r> {
     }
 }
 
-/// No version up to that of `asked` may be found any more.
-fn raise(gone: &mut [u32], asked: &Asked) {
-    for gone in &mut gone[asked.sectors.start as usize..asked.sectors.end as usize] {
-        *gone = (*gone).max(asked.version);
+/// For the sectors of `asked`, no version below its own counts any more.
+fn raise(versions: &mut [u32], asked: &Asked) {
+    for version in &mut versions[asked.sectors.start as usize..asked.sectors.end as usize] {
+        *version = (*version).max(asked.version);
     }
 }

@@ -939,7 +939,8 @@ mod tests {
     #[test]
     fn memory_that_is_taken_in_leaves_room_for_a_fetch() {
         let of = |shift: u32, candidates: &[&str], sampling: bool| {
-            let layout = TranslationLayout { logical_units: 1000, shift, slots: 1, planes: 1, block_units: 0 };
+            let layout =
+                TranslationLayout { logical_units: 1000, shift, slots: 1, planes: 1, block_units: 0 };
             let json = serde_json::json!({ "candidates": candidates, "sampling": sampling });
             (serde_json::from_value::<GhostsKeys>(json).unwrap(), layout)
         };
