@@ -319,7 +319,8 @@ def test_the_document(home: Path) -> None:
         "device": str, "workload": str, "seed": int, "at": str, "requests": int, "commands": int, "points": int,
         "cuts": int, "nested": int, "nested_cuts": int, "lost_cuts": int, "failed_cuts": int, "lost_pages": int,
         "lost_sectors": int, "torn_writes": int, "returned_sectors": int, "untrimmed_sectors": int,
-        "untrimmed_older_sectors": int, "unflushed_sectors": int, "guarantees": list, "mount": dict, "partial": bool, "violations": list,
+        "untrimmed_older_sectors": int, "unflushed_sectors": int, "guarantees": list, "mount": dict,
+        "partial": bool, "violations": list,
     }  # fmt: skip
     assert {name: type(value) for name, value in document.items()} == kinds
     assert set(document["mount"]) == {"mean_ns", "max_ns", "timed", "commands"}
