@@ -83,6 +83,27 @@ def test_an_interruption_has_a_result_whenever_it_comes(seconds: float) -> None:
     assert done.stdout == "Interrupted True\n", done.stderr
 
 
+HALF = """
+import os, signal, sys, threading
+import ftlab
+ftlab.study
+threading.Timer(float(sys.argv[1]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+spec = {"device": "ideal-page", "workload": {"kind": "uniform", "requests": 100_000_000}}
+try:
+    ftlab.study(spec, watch=False)
+except KeyboardInterrupt:
+    print(ftlab.study({**spec, "workload": {"kind": "uniform", "requests": 100}}, watch=False).height)
+"""
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("seconds", [0.1, 0.03, 0.2, 0.001])
+def test_an_interruption_leaves_no_package_half_imported(seconds: float) -> None:
+    command = [sys.executable, "-c", HALF, str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1\n", done.stderr
+
+
 def early(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import importlib
 import re
 import tempfile
 import threading
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _aged as aged
 from ftlab._checks import checked, whole_or_none
+from ftlab._lazy import import_whole
 from ftlab._progress import progress_bar
 from ftlab.errors import ConfigError, Interrupted, interruptible
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
@@ -352,8 +352,8 @@ def study(
         Interrupted: Ctrl-C, a ``KeyboardInterrupt``. Its ``result`` is the table with what had ended, which is also in
             the store.
     """
-    # Now, and not while runs go on: Ctrl-C in the middle of an import would leave half of it.
-    importlib.import_module("polars")
+    # Now, and not while runs go on.
+    import_whole("polars")
     if isinstance(spec, Study):
         described = spec
     else:
