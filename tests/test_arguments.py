@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import ftlab
@@ -100,6 +101,20 @@ def test_lists_are_looked_into_and_texts_are_none(tmp_path: Path) -> None:
     # What can be gone through only once is not looked into.
     with pytest.raises(ftlab.InputError, match=r"a.csv: no such file"):
         ftlab.merge((tmp_path / name for name in ("a.csv", "b.csv")), tmp_path / "out.csv")
+
+
+def test_what_stands_for_the_same_is_taken(tmp_path: Path) -> None:
+    spec = {"device": "ideal-page", "workload": {"kind": "uniform", "requests": 500}}
+    store = ftlab.Store(tmp_path)
+    ftlab.study(spec, out=store)
+    # A dictionary is a list of its keys.
+    assert store.records(store.records()).keys() == store.records().keys()
+    session = ftlab.Session(ftlab.Device("ideal-page").set("precondition.kind=none"), verify=np.True_)
+    assert session.submit("write", 0, 8, fua=np.True_) == 0
+    with pytest.raises(ftlab.InputError, match=r"^fua = 1: expected True or False$"):
+        session.submit("write", 0, 8, fua=1)
+    with pytest.raises(ftlab.ConfigError, match=r"^source = None: expected a text, a path or a Device$"):
+        ftlab.Device(None)
 
 
 def test_a_key_of_another_type_takes_nothing_from_a_store(tmp_path: Path) -> None:

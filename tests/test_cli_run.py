@@ -43,6 +43,9 @@ def test_times_that_nobody_looks_at_are_told(tmp_path: Path) -> None:
         opened = ftlab_command("run", "ideal-page", *options, *closed[:2], "--set", "host.arrival=open")
         assert "no effect" not in opened.err
     assert "no effect" not in ftlab_command("run", "ideal-page", *uniform, *closed).err
+    # Times that choose the requests have one.
+    chosen = (*uniform, "--set", "workload.rate_iops=1000", "--transform", "slice from_us=0 to_us=5000")
+    assert "no effect" not in ftlab_command("run", "ideal-page", *chosen, *closed).err
 
 
 def test_a_run_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:

@@ -114,6 +114,9 @@ def test_columns_are_axes_then_seed_and_status_then_the_summary() -> None:
     assert set(frame["status"]) == {"done"}
 
 
+BUFFERED = {"buffer": {"kind": "lru"}}
+
+
 def test_values_with_units_are_numbers_in_tables(tmp_path: Path) -> None:
     axes = {
         "ftl.over_provisioning": ["7%", 0.28],
@@ -133,6 +136,16 @@ def test_values_with_units_are_numbers_in_tables(tmp_path: Path) -> None:
     assert set(frame["buffer"]) == {"64 KiB", "128 KiB"}
     found = store.sql('SELECT count(*) AS n FROM study WHERE "workload.footprint_bytes" > 70000')
     assert found["n"].to_list() == [4]
+    # A condition says them as an axis does, and one value has one spelling.
+    for where, left in [("buffer.bytes != '64KiB'", [1 << 20]), ("'64K' == buffer.bytes", [65536])]:
+        frame = ftlab.study(spec(axes={"buffer.bytes": ["64K", "1MiB"]}, set=BUFFERED, where=[where]))
+        assert frame["buffer.bytes"].to_list() == left
+    sizes = {"buffer.bytes": ["64KiB", "1MiB"]}
+    frame = ftlab.study(spec(axes=sizes, set=BUFFERED, where=["buffer.bytes in ['1MiB', 3]"]))
+    assert frame["buffer.bytes"].to_list() == [1 << 20]
+    for twice in (["64KiB", 65536], ["1MiB", "1024KiB"]):
+        with pytest.raises(ftlab.ConfigError, match="is stated twice"):
+            ftlab.Study(spec(axes={"buffer.bytes": twice}, set=BUFFERED))
 
 
 def test_seeds_are_called_what_they_are(tmp_path: Path) -> None:

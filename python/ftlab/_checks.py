@@ -81,15 +81,21 @@ def shown(value: Any) -> str:
 
 
 def _is_whole(value: Any) -> bool:
-    return hasattr(value, "__index__") and not _is_bool(value)
+    return hasattr(value, "__index__") and not is_bool(value)
 
 
-def _is_bool(value: Any) -> bool:
+def is_bool(value: Any) -> bool:
+    """Whether it is true or false, of NumPy too."""
     return type(value).__name__ in ("bool", "bool_")
 
 
+def _is_a(value: Any, name: str, package: str) -> bool:
+    # By name, so that nothing has to be imported.
+    return any(base.__name__ == name and base.__module__.startswith(package) for base in type(value).__mro__)
+
+
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 _Kind = tuple[Callable[[Any], bool], str]
@@ -97,17 +103,18 @@ _Kind = tuple[Callable[[Any], bool], str]
 # By a part of an annotation: what is one, and what a message calls it.
 _KINDS: dict[str, _Kind] = {
     "None": (lambda value: value is None, "None"),
-    "bool": (_is_bool, "True or False"),
+    "bool": (is_bool, "True or False"),
     "Literal[False]": (lambda value: value is False, "False"),
     "int": (_is_whole, "a whole number"),
-    "float": (lambda value: isinstance(value, Real) and not _is_bool(value), "a number"),
+    "float": (lambda value: isinstance(value, Real) and not is_bool(value), "a number"),
     "str": (lambda value: isinstance(value, str), "a text"),
     "os.PathLike[str]": (
         lambda value: isinstance(value, os.PathLike) and isinstance(os.fspath(value), str),
         "a path",
     ),
     "Mapping[str, Any]": (lambda value: isinstance(value, Mapping), "a mapping"),
-    "pl.DataFrame": (lambda value: type(value).__name__ == "DataFrame", "a DataFrame"),
+    "pl.DataFrame": (lambda value: _is_a(value, "DataFrame", "polars."), "a DataFrame of Polars"),
+    "_native.Device": (lambda value: _is_a(value, "Device", ""), "a Device"),
     "Op": (lambda value: isinstance(value, str), "an operation"),
     "Size": (lambda value: isinstance(value, str) or _is_whole(value), "a size"),
 }
@@ -119,8 +126,7 @@ def _kind(part: str) -> _Kind | None:
     if part in _KINDS:
         return _KINDS[part]
     if part in _CLASSES:
-        # By name, so that nothing has to be imported.
-        return lambda value: any(base.__name__ == part for base in type(value).__mro__), f"{_article(part)} {part}"
+        return lambda value: _is_a(value, part, ""), f"{_article(part)} {part}"
     if listed := re.fullmatch(r"(?:Sequence|Iterable)\[(.*)\]", part):
         kinds = _kinds(listed[1])
         if kinds is None:

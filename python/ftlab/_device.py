@@ -26,6 +26,7 @@ class Device:
 
     __slots__ = ("_native",)
 
+    @checked
     def __init__(self, source: str | os.PathLike[str] | _native.Device) -> None:
         """Name a drive: as :meth:`load` does without changes.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ftlab import _native
-from ftlab._checks import checked, shown, whole, whole_or_none
+from ftlab._checks import checked, is_bool, shown, whole, whole_or_none
 from ftlab._device import Device
 from ftlab._running import check_memory, source_for
 from ftlab._tables import OPERATIONS
@@ -165,12 +165,12 @@ class Session:
         if op not in OPERATIONS:
             raise InputError(f"op = {shown(op)}: expected one of {', '.join(OPERATIONS)}")
         # Not by `checked`: this is called for each request.
-        if fua is not True and fua is not False:
+        if fua is not True and fua is not False and not is_bool(fua):
             raise InputError(f"fua = {shown(fua)}: expected True or False")
         at = whole_or_none("at_ns", at_ns)
         lba, sectors = whole("lba", lba), whole("sectors", sectors, 0, _SECTORS)
         stream = whole("stream", stream, 0, _STREAM)
-        return self._native.submit(OPERATIONS.index(op), lba, sectors, stream, fua, at)
+        return self._native.submit(OPERATIONS.index(op), lba, sectors, stream, bool(fua), at)
 
     def next_event(self) -> Completion | None:
         """Let time pass until the next request has completed.

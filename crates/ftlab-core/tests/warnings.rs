@@ -284,6 +284,12 @@ fn every_warning_has_its_run() {
     };
     expect("unwritten_reads", &reads_after(89));
     assert!(!has(&reads_after(90), "unwritten_reads"), "a tenth");
+    // What is read ahead, nobody has asked for.
+    let ahead = json!({ "buffer": { "kind": "lru", "bytes": 1 << 20, "prefetch_pages": 64 } });
+    let writes = (0..100).map(|at| request(0.0, Op::Write, at * 8, 8));
+    let requests: Vec<Request> = writes.chain((0..100).map(|at| request(0.0, Op::Read, at * 8, 8))).collect();
+    let summary = run(&drive(ahead), &requests).0.summary;
+    assert!(summary.host.unmapped_read_pages > 0 && !has(&summary, "unwritten_reads"), "{summary:#?}");
 
     let one = drive(json!({ "ftl": { "striping": "static" } }));
     let requests: Vec<Request> = (0..3000).map(|at| request(0.0, Op::Write, at % 50 * 4 * 8, 8)).collect();

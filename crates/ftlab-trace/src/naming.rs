@@ -28,6 +28,9 @@ const FIO_LOG: &str = "a log of latencies of fio, whose times are those of ends"
 /// What such a log lacks.
 const NO_OFFSET: &str = "it has no addresses, which fio writes where a job has log_offset=1";
 
+/// What is said of one that has averages.
+const AVERAGES: &str = "it has averages and no sizes, as a job with log_avg_msec writes";
+
 /// How a table can be read as `columns:`.
 #[derive(Debug)]
 pub(crate) struct Naming {
@@ -93,22 +96,29 @@ fn of_fio_log(table: &Table<'_>, tried: impl Fn(&str) -> Option<String>) -> Opti
     let all = |column: usize, is_so: fn(u64) -> bool| {
         table.values(column).all(|value| value.parse().is_ok_and(is_so)) && !table.rows.is_empty()
     };
+    // Of a log of averages, nothing is a request.
+    let has_averages = table.rows.len() >= 3 && all(3, |bytes| bytes == 0);
     let is_log = table.mark == Some(',')
         && (4..=7).contains(&table.width())
         && table.names.iter().all(|name| name.is_empty())
         && [0, 1].into_iter().all(|column| all(column, |_| true))
         && table.numbers(0).is_sorted()
         && all(2, |direction| direction <= 2)
-        && all(3, |bytes| bytes > 0 && bytes % u64::from(SECTOR_BYTES) == 0)
+        && (has_averages || all(3, |bytes| bytes > 0 && bytes % u64::from(SECTOR_BYTES) == 0))
         && !all(1, |latency| latency % u64::from(SECTOR_BYTES) == 0);
-    // Of five columns, the last is a priority where fio writes no offset.
+    // Where fio writes no offset, a priority follows, and no priority is as large as a time of issue.
+    let has_priority = table.width() == 5 || table.numbers(5).iter().any(|number| *number > u16::MAX.into());
     let has_offset = table.width() >= 5
         && all(4, |offset| offset % u64::from(SECTOR_BYTES) == 0)
-        && (table.width() > 5 || !all(4, |offset| offset == 0));
+        && !(table.width() < 7 && has_priority && all(4, |offset| offset == 0));
     let ignored = ",-".repeat(table.width() - table.width().min(if has_offset { 5 } else { 4 }));
     let offset = if has_offset { ",offset_bytes" } else { "" };
     let layout = format!("arrival_ms,-,op[read=0 write=1 trim=2],bytes{offset}{ignored}");
-    let problem = if has_offset { tried(&layout) } else { Some(NO_OFFSET.into()) };
+    let problem = match has_offset {
+        _ if has_averages => Some(AVERAGES.into()),
+        true => tried(&layout),
+        false => Some(NO_OFFSET.into()),
+    };
     is_log.then(|| Naming { format: format!("columns:{layout}"), guesses: vec![FIO_LOG.into()], problem })
 }
 

@@ -228,13 +228,16 @@ fn logs_of_latencies_are_told_from_other_tables() {
         assert_eq!(ends, [(0, 16), (1_000_000, 80), (1_000_000, 0)]);
     }
     // Without an offset there may be a priority.
-    for text in [cut(4), cut(4).replace('\n', ", 0\n")] {
+    let issued = "501, 676853, 0, 4096, 0, 501000005\n502, 1200, 1, 4096, 0, 502000005\n";
+    for text in [cut(4), cut(4).replace('\n', ", 0\n"), issued.into()] {
         let error = recognised("job_lat.1.log", &text).unwrap_err();
         assert!(
             error.ends_with("it has no addresses, which fio writes where a job has log_offset=1"),
             "{error}"
         );
     }
+    let averages = "501, 676853, 0, 0, 4096, 0\n502, 517872, 1, 0, 8192, 0\n1001, 414285, 0, 0, 0, 0\n";
+    assert!(recognised("b_lat.1.log", averages).unwrap_err().ends_with("as a job with log_avg_msec writes"));
     // Sizes in the second column are of another table.
     let error = recognised("t.txt", "0,4096,0,8192,512,9\n1,512,1,4096,1024,8\n").unwrap_err();
     assert!(!error.contains("fio, whose"), "{error}");

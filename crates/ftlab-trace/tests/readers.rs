@@ -550,7 +550,7 @@ fn quotes_blanks_and_comments_change_nothing() {
     assert_eq!(arrivals("csv", table), [5, 6]);
     assert_eq!(arrivals("csv", "arrival_ns,op,lba,sectors,\"a, b\"\n7,read,1,1,x\n"), [7]);
     // As pandas writes with QUOTE_ALL.
-    let all = "\"arrival_ns\",\"op\",\"lba\",\"sectors\",\"stream\"\n\"7\",\"read\",\"1\", \"1\" ,\"2\"\n8,write,1,1,2\n";
+    let all = "\"arrival_ns\",\"op\",\"lba\",\"sectors\",\"stream\",\"fua\"\n\"7\",\"read\",\"1\", \"1\" ,\"2\",\"0\"\n8,write,1,1,2,1\n";
     assert_eq!(arrivals("csv", all), [7, 8]);
     let open_end = read_text("csv", "arrival_ns,op,lba,sectors\n5,write,\"3,1\n").unwrap_err();
     assert_eq!((open_end.column, open_end.expected.as_str()), (Some(11), "the end of a quoted value"));

@@ -75,6 +75,8 @@ seed_option = click.option(
 # Keys of workloads, and steps of transformations, that say when requests arrive.
 _RATES = ("rate_iops", "mean_interarrival_us")
 _OF_TIME = ("scale_time", "shift_time")
+_CHOOSING = {"from_us", "to_us"}
+_PHASES = "phases"
 
 
 def _waits(device: Device) -> list[str]:
@@ -98,8 +100,12 @@ def unused_times(device: Device, source: Workload | Trace) -> list[str]:
         return []
     why = 'no effect with host.arrival = "closed", where a request arrives when one before it has ended'
     keys = source.keys() if isinstance(source, Trace) else source.to_dict()
+    steps = keys.get("transform") or ()
+    if any(_CHOOSING & set(step) for step in steps) or _PHASES in keys:
+        # Times say which requests there are.
+        return []
     said = [f"workload.{key}: {why}" for key in _RATES if key in keys]
-    changed = sorted({step["step"] for step in keys.get("transform") or () if step["step"] in _OF_TIME})
+    changed = sorted({step["step"] for step in steps if step["step"] in _OF_TIME})
     if changed or "trace" in keys:
         said.append(f"{' and '.join(changed) or 'times of the trace'}: {why}; --set host.arrival=open keeps them")
     return said

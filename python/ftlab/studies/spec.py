@@ -257,13 +257,16 @@ class Study:
 
     def _check_distinct(self, group: tuple[str, ...]) -> None:
         """Refuse values that come again: tables and analyses could not separate their runs from those before."""
-        known = set()
+        known: set[str] = set()
         for values in zip(*(self._values[name] for name in group), strict=True):
-            text = canonical([_even(each.value) for each in values])
-            if text in known:
+            texts = {canonical([_even(each.value) for each in values])}
+            if not any(isinstance(each.value, dict) for each in values):
+                # 64KiB and 65536 are one value.
+                texts.add(canonical([_even(each.label) for each in values]))
+            if texts & known:
                 told = ", ".join(f"{name} = {shown(each.value)}" for name, each in zip(group, values, strict=True))
                 raise ConfigError(f"{values[0].place}: {told} is stated twice: it would give the same runs again")
-            known.add(text)
+            known |= texts
 
     def _read_table(self, table: Any, axes: dict[str, list[_Value]]) -> None:
         """Add the axes of ``[axes]``."""
@@ -320,7 +323,7 @@ class Study:
             raise self._where.refuse(written, f"expected 1 to {MOST_VALUES:,} values, found {len(value)}")
         label = _label if name in _SOURCES else _scheme_label
         # Names are names, also when they look like sizes.
-        are_names = name in _SOURCES or any(isinstance(each, dict) for each in value)
+        are_names = name in (*_SOURCES, "name", "description") or any(isinstance(each, dict) for each in value)
         labels = [label(each) for each in value]
         given = enumerate(zip(value, labels if are_names else numbers_of(name, labels), strict=True))
         return [_Value(each, called, self._where.place(f"{written}.{index}")) for index, (each, called) in given]

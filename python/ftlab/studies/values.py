@@ -14,7 +14,7 @@ MOST_VALUES = 100_000
 _UNITS: dict[str, int] = {"": 1, "b": 1} | {
     name: base**power
     for power, letter in enumerate("kmgt", start=1)
-    for name, base in ((f"{letter}ib", 1024), (f"{letter}b", 1000))
+    for name, base in ((f"{letter}ib", 1024), (f"{letter}b", 1000), (letter, 1024))
 }
 
 

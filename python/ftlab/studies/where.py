@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ftlab._checks import shown
+from ftlab.studies.values import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -82,6 +83,14 @@ def check_steps(conditions: Iterable[Where], points: int) -> None:
     steps = points * sum(condition.steps for condition in conditions)
     if steps > MOST_STEPS:
         raise ValueError(f"the conditions take {steps:,} steps for {points:,} runs, expected at most {MOST_STEPS:,}")
+
+
+def _alike(key: str, value: Any, other: Any) -> Any:
+    """A value as it is compared with a number: ``"64KiB"`` is one, as in an axis."""
+    if isinstance(value, list):
+        return [_alike(key, each, other) for each in value]
+    is_number = isinstance(other, int | float) and not isinstance(other, bool)
+    return numbers_of(key, [value])[0] if is_number and isinstance(value, str) else value
 
 
 class Where:
@@ -168,9 +177,10 @@ class Where:
             case ast.Call(func=function, args=parts):
                 return _FUNCTIONS[str(_name(function))](*(self._value(part, values) for part in parts))
             case ast.Compare(left=left, ops=ops, comparators=rest):
-                before = self._value(left, values)
+                before, key = self._value(left, values), _name(left) or ""
                 for comparison, right in zip(ops, rest, strict=True):
-                    after = self._value(right, values)
+                    after, key = self._value(right, values), key or _name(right) or ""
+                    before, after = _alike(key, before, after), _alike(key, after, before)
                     if not _COMPARISONS[type(comparison)](before, after):
                         return False
                     before = after

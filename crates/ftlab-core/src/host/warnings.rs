@@ -3,6 +3,7 @@
 //! A warning is one function and one line in [`WARNINGS`]. From that line come its place in every summary, its row in the
 //! documentation, and its place in every test that loops over the list.
 
+use crate::buffer::front::BufferCounts;
 use crate::config::{AgedWhen, DeviceConfig, PreconditionPattern};
 use crate::ftl::kinds::FtlKind;
 use crate::ftl::page::GcCounts;
@@ -494,13 +495,15 @@ fn out_of_range(evidence: &Evidence<'_>) -> Option<Said> {
 fn unwritten_reads(evidence: &Evidence<'_>) -> Option<Said> {
     let host = &evidence.summary.host;
     evidence.summary.latency_ns.as_ref()?;
-    let share = host.unmapped_read_pages as f64 / host.read_pages.max(1) as f64;
+    // What a buffer reads ahead, nobody has asked for.
+    let ahead = evidence.summary.parts.get::<BufferCounts>().map_or(0, |buffer| buffer.prefetched_pages);
+    let unwritten = host.unmapped_read_pages.saturating_sub(ahead);
+    let share = unwritten as f64 / host.read_pages.max(1) as f64;
     if share <= MANY {
         return None;
     }
     let text = format!(
-        "{} of {} pages that reads asked for ({}) were never written, and are answered without flash",
-        host.unmapped_read_pages,
+        "{unwritten} of {} pages that reads asked for ({}) were never written, and are answered without flash",
         host.read_pages,
         percent(share)
     );

@@ -84,6 +84,11 @@ impl Csv {
     }
 }
 
+/// A word without quotes around it.
+fn bare(word: &[u8]) -> &[u8] {
+    word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\"")).unwrap_or(word)
+}
+
 /// The operation that a word is a slip of, if it looks like one.
 fn meant(word: &[u8]) -> Option<&'static str> {
     let word = std::str::from_utf8(word).ok()?;
@@ -115,9 +120,7 @@ impl LineParser for Csv {
                 }
                 Column::Op => {
                     let at = line.position();
-                    let word = line.word();
-                    let quoted = word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\""));
-                    let word = quoted.unwrap_or(word);
+                    let word = bare(line.word());
                     fields.op = op_of_name(word).ok_or_else(|| self.unknown_op(at, word))?;
                 }
                 Column::Lba | Column::OffsetBytes => {
@@ -131,7 +134,7 @@ impl LineParser for Csv {
                 Column::Stream => fields.stream = line.quoted(|line| line.stream("a stream number"))?,
                 Column::Fua => {
                     let at = line.position();
-                    fields.fua = flag(line.word()).ok_or_else(|| Cursor::shape(at, FLAG))?;
+                    fields.fua = flag(bare(line.word())).ok_or_else(|| Cursor::shape(at, FLAG))?;
                 }
                 Column::ContentHash if self.keeps_contents => self.content = Some(line.hashes()?.value()),
                 Column::ContentHash | Column::Ignored => line.skip_field()?,
