@@ -13,6 +13,7 @@ import time
 import pytest
 
 import ftlab
+import ftlab.cli.trace  # what is first imported while a name of it is patched would keep the patch
 from conftest import FTLAB, inside
 from ftlab.studies import Run, Watch
 
