@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ftlab
@@ -115,6 +117,25 @@ def test_what_stands_for_the_same_is_taken(tmp_path: Path) -> None:
         session.submit("write", 0, 8, fua=1)
     with pytest.raises(ftlab.ConfigError, match=r"^source = None: expected a text, a path or a Device$"):
         ftlab.Device(None)
+
+
+def test_numbers_and_tables_of_other_packages_are_taken() -> None:
+    device = ftlab.Device("ideal-page").with_(ftl=MappingProxyType({"gc": "fifo"}))
+    assert device.to_dict()["ftl"]["gc"] == "fifo"
+    workload = ftlab.Workload(kind="uniform", requests=500)
+    kept = ftlab.run(device, workload, requests_log=np.True_, series=np.int64(100))
+    assert (kept.requests.height, kept.series.height) == (500, 5)
+    left = ftlab.run(device, workload, requests_log=np.False_, series=np.False_)
+    assert (left.requests, left.series) == (None, None)
+    assert ftlab.run(device, workload, series=np.True_).series is not None
+
+
+@pytest.mark.parametrize(
+    "values", [pl.Series([0.1, 0.2]), (space / 10 for space in (1, 2)), np.array([0.1, 0.2]), {0.1: "", 0.2: ""}.keys()]
+)
+def test_an_axis_is_any_list(values: Any) -> None:
+    study = ftlab.Study({"device": "ideal-page", "workload": "uniform", "axes": {"ftl.over_provisioning": values}})
+    assert study.spec["axes"]["ftl.over_provisioning"] == [0.1, 0.2]
 
 
 def test_a_key_of_another_type_takes_nothing_from_a_store(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ftlab._checks import shown
@@ -16,6 +17,8 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TypeError(f"{shown(value)}: expected a number, a string, a list or a dictionary")
 
 
@@ -29,7 +32,7 @@ def _refused(value: Any, key: str = "") -> tuple[str, Any] | None:
     """Find what no configuration can hold, and its key: ``wear.limits[2]``."""
     if hasattr(value, "tolist"):
         value = value.tolist()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         inner = ((f"{key}.{name}" if key else str(name), each) for name, each in value.items())
     elif isinstance(value, list | tuple):
         inner = ((f"{key}[{index}]", each) for index, each in enumerate(value))

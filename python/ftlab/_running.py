@@ -15,7 +15,7 @@ from ftlab import _limits as limits
 from ftlab import _native
 from ftlab import _outputs as outputs
 from ftlab import _tables as tables
-from ftlab._checks import checked, shown, whole, whole_or_none
+from ftlab._checks import checked, is_bool, shown, whole, whole_or_none
 from ftlab._device import Device
 from ftlab._progress import Progress, Wanted, wanted
 from ftlab._result import Result, inputs_of
@@ -46,12 +46,12 @@ def series_interval(every: str | int | bool | None) -> tuple[str, int] | None:
     >>> series_interval("10ms"), series_interval(500), series_interval("auto")
     (('ns', 10000000), ('requests', 500), ('auto', 0))
     """
-    if every is None or every is False:
+    if every is None or (is_bool(every) and not every):
         return None
-    if every is True or every == "auto":
+    if is_bool(every) or every == "auto":
         return ("auto", 0)
     # Digits that no interval needs are left to the message: Python makes no number of thousands of them.
-    text = str(every) if isinstance(every, str) else shown(every)
+    text = every if isinstance(every, str) else shown(int(every) if hasattr(every, "__index__") else every)
     match = re.fullmatch(r"\s*(\d{1,40}(?:\.\d+)?)\s*(ns|us|ms|s)?\s*", text, re.ASCII)
     if match is None or (match[2] is None and "." in match[1]) or float(match[1]) <= 0:
         expected = 'expected "auto", a number of requests such as 1000, or a time such as "10ms"'
@@ -332,6 +332,8 @@ def measure(
         raise ConfigError(
             f"events_slowest = {events_slowest}: says what events (--events) keeps, and there are none: name their file"
         )
+    # NumPy has truths of its own.
+    requests_log = bool(requests_log) if is_bool(requests_log) else requests_log
     _check_clock(device, timing=timing, events=events is not None, requests_log=requests_log is not False)
     folder = None if out is None else Path(out)
     log, keep = _log_path(requests_log, folder)

@@ -256,8 +256,8 @@ enum Field {
     Ignored,
     Of(Column),
     Volume,
-    /// `op[...]`.
-    Mapped(String),
+    /// As it is written: `op[...]`, or `=TEXT`.
+    Written(String),
 }
 
 impl Field {
@@ -266,7 +266,7 @@ impl Field {
             Field::Ignored => "-",
             Field::Of(column) => column.name(),
             Field::Volume => "volume",
-            Field::Mapped(text) => text,
+            Field::Written(text) => text,
         }
     }
 }
@@ -340,6 +340,25 @@ const TIME_WORDS: &[&[&str]] = &[
     &["s", "sec", "secs", "second", "seconds"],
 ];
 const VOLUMES: &[&str] = &["volume", "vol", "device", "dev", "devid", "disk", "asu", "lun", "drive"];
+/// What the layers of a host call the steps of a request: the first of those that are there is when the drive has it. `Q`, `D` and
+/// `C` are blktrace's.
+const BEGINS: &[&str] = &[
+    "d",
+    "issue",
+    "issued",
+    "dispatch",
+    "dispatched",
+    "submit",
+    "submitted",
+    "start",
+    "started",
+    "begin",
+    "q",
+    "queue",
+    "queued",
+];
+const ENDS: &[&str] =
+    &["c", "complete", "completed", "completion", "done", "end", "ended", "finish", "finished"];
 /// What may stand beside a word for a volume.
 const NUMBERED: &[&str] = &["id", "no", "num", "number", "name"];
 
@@ -486,6 +505,7 @@ impl Named {
             None => true,
         });
         self.others(table);
+        self.steps(table);
         missing.into_iter().map(Role::text).collect()
     }
 
@@ -594,7 +614,7 @@ impl Named {
             {
                 self.guesses.push(format!("{called} as {} (or {})", map(zero, one), map(one, zero)));
             }
-            return Field::Mapped(map(zero, one));
+            return Field::Written(map(zero, one));
         } else if values.values().all(Option::is_none) {
             let names = [Op::Read, Op::Write];
             for (at, outcome) in values.values_mut().enumerate() {
@@ -619,7 +639,7 @@ impl Named {
         if guessed {
             self.guesses.push(format!("{called} as {map} (the values do not say it)"));
         }
-        Field::Mapped(map)
+        Field::Written(map)
     }
 
     /// What a request may have beside.
@@ -646,6 +666,27 @@ impl Named {
                 self.columns[column] = found;
             }
             has_stream |= is_stream;
+        }
+    }
+
+    /// Of tables with a line for each step of a request, take the lines of one step.
+    fn steps(&mut self, table: &Table<'_>) {
+        for column in self.free() {
+            let values: BTreeSet<&str> = table.values(column).collect();
+            if values.len() < 2 || !fits(table, column, Role::Op) {
+                continue;
+            }
+            let step = |names: &[&str]| {
+                let of = |name: &str| values.iter().find(|value| Words::of(value).has(&[name]));
+                names.iter().find_map(|name| of(name)).copied()
+            };
+            let (Some(begin), Some(_)) = (step(BEGINS), step(ENDS)) else { continue };
+            self.columns[column] = Field::Written(format!("={begin}"));
+            let called = table.called(column);
+            self.guesses.push(format!(
+                "lines with {begin} in {called} taken, the others as steps of the same requests"
+            ));
+            return;
         }
     }
 

@@ -244,6 +244,31 @@ fn logs_of_latencies_are_told_from_other_tables() {
 }
 
 #[test]
+fn of_tables_of_steps_the_lines_of_one_are_taken() {
+    let steps = |names: [&str; 3]| {
+        let lines = names.map(|name| format!("5,{name},W,64,8\n7,{name},R,72,8\n"));
+        ["time_ns,action,rw,sector,nsectors\n".to_owned(), lines.concat()].concat()
+    };
+    for (names, taken) in [
+        (["Q", "D", "C"], "D"),
+        (["Q", "Q", "C"], "Q"),
+        (["submit", "block_rq_issue", "block_rq_complete"], "block_rq_issue"),
+        (["end", "start", "start"], "start"),
+    ] {
+        let text = steps(names);
+        let error = read("csv", &text).unwrap_err().to_string();
+        let layout = advised(&error);
+        assert_eq!(layout, format!("columns:arrival_ns,={taken},op,lba,sectors"), "{error}");
+        assert!(error.contains(&format!("lines with {taken} in action taken")), "{error}");
+        let count = names.iter().filter(|name| **name == taken).count();
+        assert_eq!(read(layout, &text).unwrap().len(), count * 2);
+    }
+    // Steps of which none is an end are something else.
+    let error = read("csv", &steps(["Q", "D", "M"])).unwrap_err().to_string();
+    assert_eq!(advised(&error), "columns:arrival_ns,-,op,lba,sectors", "{error}");
+}
+
+#[test]
 fn tables_with_other_columns_are_told_how_to_be_read() {
     let text = "arrival_us,kind,offset_bytes,length\n5,0,4096,512\n7,1,8192,1024\n";
     assert_eq!(recognised("t.csv", text), Ok("csv"));

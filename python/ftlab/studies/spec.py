@@ -7,11 +7,11 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ftlab import _native
 from ftlab._checks import checked, shown, utf8, whole
@@ -34,9 +34,6 @@ from ftlab.studies.description import (
 from ftlab.studies.store import StudyRecord, StudyRun, check_name, now
 from ftlab.studies.values import MOST_VALUES, RANGE_KEYS, is_range, numbers_of, range_values
 from ftlab.studies.where import MOST_CONDITIONS, Where, check_steps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEYS = (
     "name",
@@ -127,10 +124,12 @@ def _plain(value: Any) -> Any:
         return _plain(value.keys())
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple | range):
+    if isinstance(value, list | tuple | range | Iterator | KeysView):
         return [_plain(each) for each in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+    # Arrays have the one, columns of Polars the other.
+    for plain in ("tolist", "to_list"):
+        if hasattr(value, plain):
+            return _plain(getattr(value, plain)())
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if is_table(value):

@@ -140,7 +140,7 @@ impl GhostsKeys {
         let mut bytes = need.max(from);
         if !self.sampling {
             // Without sampling most of it goes to the ghosts: no less can do.
-            let share = self.whole_share(layout.page_bytes().into());
+            let share = self.whole_share(layout.page_bytes());
             bytes = bytes.max((need as f64 / (1.0 - share) * 0.999) as u64);
         }
         while bytes < need + self.ghost_bytes(bytes, layout) {
@@ -150,17 +150,13 @@ impl GhostsKeys {
     }
 
     /// Of any memory, the part that the ghosts take without sampling, in pages of `page_bytes`.
-    fn whole_share(&self, page_bytes: u64) -> f64 {
+    fn whole_share(&self, page_bytes: u32) -> f64 {
         if self.candidates.len() < 2 || !self.charge_ghosts {
             return 0.0;
         }
         let each = self.candidates.iter().map(|candidate| {
-            let bytes = match candidate.window(false) {
-                Window::Forward(more) => page_bytes.min(u64::from(more + 1) * u64::from(ENTRY_BYTES)),
-                Window::Half => page_bytes / 2,
-                Window::Full => page_bytes,
-            };
-            RUN_BYTES as f64 / (bytes + u64::from(self.header())) as f64
+            let run = candidate.window(false).bytes_of(page_bytes) + self.header();
+            RUN_BYTES as f64 / f64::from(run)
         });
         each.sum()
     }
@@ -716,7 +712,7 @@ impl MapCacheScheme for Ghosts {
                 "has one window: sampling, charge_ghosts, interval, hysteresis and decay have no effect then";
             return refuse("candidates", format!("[\"{}\"]", keys.candidates[0]), expected);
         }
-        if !keys.sampling && keys.whole_share(page.page_bytes) > 0.99 {
+        if !keys.sampling && keys.whole_share(page.page_bytes as u32) > 0.99 {
             let expected = "leaves no memory beside the ghosts, however much there is: name larger windows, or charge_ghosts = false";
             return refuse("sampling", false, expected);
         }

@@ -31,11 +31,16 @@ impl Window {
 
     /// Bytes that it takes in memory where only the border of a translation page cuts it.
     pub(super) const fn bytes(self, layout: TranslationLayout) -> u32 {
+        self.bytes_of(layout.page_bytes())
+    }
+
+    /// The same in translation pages of so many bytes.
+    pub(super) const fn bytes_of(self, page_bytes: u32) -> u32 {
         match self {
-            Window::Forward(more) if more >= layout.entries() => layout.page_bytes(),
+            Window::Forward(more) if more >= page_bytes / ENTRY_BYTES => page_bytes,
             Window::Forward(more) => (more + 1) * ENTRY_BYTES,
-            Window::Half => layout.page_bytes() / 2,
-            Window::Full => layout.page_bytes(),
+            Window::Half => page_bytes / 2,
+            Window::Full => page_bytes,
         }
     }
 
