@@ -91,6 +91,23 @@ def test_schemes_without_the_same_seeds_are_compared_by_welch() -> None:
     assert (row["paired"], row["differs"], row["verdict"]) == (False, False, "undecided")
 
 
+@pytest.mark.parametrize(("common", "paired"), [(4, True), (3, True), (2, False), (0, False)])
+def test_pairs_that_are_most_of_both_decide(common: int, paired: bool) -> None:
+    # What a seed does is much, what the scheme does little.
+    values = {seed: 10.0 * seed + 0.01 * (seed % 3) for seed in range(10)}
+    ours = {seed: values[seed] + 1 + 0.01 * (seed % 2) for seed in range(5 - common, 10 - common)}
+    cells = {"old": {seed: values[seed] for seed in range(5)}, "new": ours}
+    rows = [{"scheme": name, "seed": seed, "y": y} for name, cell in cells.items() for seed, y in cell.items()]
+    options = {"at": [], "baseline": "old", "better": "larger"}
+    row = only(compare(pl.DataFrame(rows), "scheme", "y", **options), scheme="new")
+    ratio = only(improvement(pl.DataFrame(rows), "scheme", "y", **options), scheme="new")
+    assert (row["n"], row["paired"]) == (5, paired)
+    assert (ratio["n"], ratio["paired"]) == (common if paired else 5, paired)
+    if paired:
+        assert (row["difference"], row["verdict"]) == (pytest.approx(1.005, abs=0.01), "better")
+        assert ratio["improvement"] == pytest.approx(1.005 / np.mean([values[seed] for seed in ours if seed < 5]), rel=0.01)
+
+
 def test_one_seed_says_nothing_about_noise() -> None:
     frame = runs({"a": [1.0], "b": [2.0]}, ("scheme",))
     row = only(compare(frame, "scheme", "y", baseline="a", better="smaller"), scheme="b")
@@ -100,7 +117,7 @@ def test_one_seed_says_nothing_about_noise() -> None:
     assert improvement(frame, "scheme", "y", better="smaller")["low"].null_count() == 2
 
 
-def test_a_failed_run_is_left_out_and_ends_the_pairing_of_its_point_only() -> None:
+def test_a_failed_run_leaves_the_other_pairs() -> None:
     cells = {(gc, op): [1.0, 1.2, 1.1, 1.3] for gc in ("greedy", "fifo") for op in (0.1, 0.2)}
     frame = runs(cells, ("ftl.gc", "op")).with_row_index()
     failed = pl.col("index") == 2
@@ -109,7 +126,8 @@ def test_a_failed_run_is_left_out_and_ends_the_pairing_of_its_point_only() -> No
     ).drop("index")
     table = compare(frame, "ftl.gc", "y", baseline="greedy", better="smaller")
     assert only(table, **{"ftl.gc": "greedy", "op": 0.1})["n"] == 3
-    assert only(table, **{"ftl.gc": "fifo", "op": 0.1})["paired"] is False
+    others = only(table, **{"ftl.gc": "fifo", "op": 0.1})
+    assert (others["n"], others["paired"], others["difference"], others["verdict"]) == (4, True, 0.0, "same")
     whole = only(table, **{"ftl.gc": "fifo", "op": 0.2})
     assert (whole["paired"], whole["difference"], whole["verdict"]) == (True, 0.0, "same")
 
@@ -576,6 +594,9 @@ def test_the_rule_of_drive_tests_is_kept_to_the_letter() -> None:
     assert rounds([0.95, 0.975, 1.0, 1.025, 1.05])
     assert not rounds([0.949, 0.975, 1.0, 1.025, 1.051])
     # Every later window counts: the plateau at the beginning is none.
+    # What is left over before the first round was not tested.
+    left_over = steady_state([1.0] * 24 + [10.0] * 25, method="snia")
+    assert (left_over.start, left_over.mean) == (24, 10.0)
     found = steady_state([1.0] * 8 + [2.0, 3.0, 4.0] + [4.0] * 9, method="snia", rounds=20)
     assert (found.reached, found.start) == (True, 10)
     assert not steady_state([1.0] * 15 + [2.0] * 3, method="snia", rounds=18).reached

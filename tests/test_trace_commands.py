@@ -232,6 +232,67 @@ def test_steps_that_give_nothing_for_long_are_interrupted(
     assert (process.returncode, "interrupted" in err, "Traceback" in err) == (130, True, False), err
 
 
+def test_requests_of_a_workload_are_written_as_a_run_serves_them(tmp_path: Path) -> None:
+    import ftlab as package
+
+    mixed = package.Workload(
+        kind="zipf", requests=900, footprint_bytes="8MiB", rate_iops=5000, read_fraction=0.5, flush_fraction=0.1
+    )
+    mixed = mixed.set('phases=[{requests=100}, {requests=50, with={kind="sequential", request_bytes="64KiB"}}]')
+    done = package.convert(mixed, tmp_path / "mixed.parquet", seed=7)
+    assert (done.requests, done.skipped_records, done.lost, done.remarks) == (900, 0, (), ())
+    device = package.Device("ideal-page").set("precondition.kind=none")
+    one, other = (package.run(device, source, seed=7, requests_log=True) for source in (mixed, done.trace))
+    assert one.requests.equals(other.requests)
+    # As many as are asked for, as in a run.
+    short = package.convert(mixed, tmp_path / "short.iolog", requests=30, seed=7)
+    assert (short.requests, short.trace.format, short.trace.stats().summary["requests"]) == (30, "fio_iolog", 30)
+    # Where no footprint is stated, a drive decides.
+    wide = package.Workload(kind="uniform", requests=2000)
+    ends = [
+        package.convert(wide, tmp_path / f"{size}.csv", capacity=size).trace.stats().summary["highest_byte"]
+        for size in ("1MiB", "1GiB")
+    ]
+    assert ends[0] <= 1 << 20 < 1 << 29 < ends[1] <= 1 << 30
+    table = pl.read_parquet(tmp_path / "mixed.parquet")
+    again = package.convert(table, tmp_path / "again.parquet")
+    assert pl.read_parquet(again.trace.path).equals(table)
+    with pytest.raises(package.InputError, match=r"^trace: found int, expected ftlab.Trace or its path"):
+        package.convert(3, tmp_path / "x.csv")
+    with pytest.raises(package.ConfigError, match=r"^seed = 3: belongs to a workload$"):
+        package.convert(done.trace, tmp_path / "x.csv", seed=3)
+
+
+def test_workloads_stand_where_files_do(tmp_path: Path, spc: Path) -> None:
+    name = tmp_path / "w.toml"
+    name.write_text('[workload]\nkind = "uniform"\nrequests = 40\nrate_iops = 1000\n')
+    options = ("--workload", name, "--capacity", "1GiB", "--seed", "3", "--transform", "scale_time factor=2")
+    written = inside("trace", "convert", *options, tmp_path / "w.csv", "--json").json
+    assert written == {
+        "file": str(tmp_path / "w.csv"), "format": "csv", "requests": 40, "skipped_records": 0, "remarks": [], "lost": []
+    }
+    rows = inside("trace", "head", *options, "-n", "100", "--json").json
+    assert rows == inside("trace", "head", tmp_path / "w.csv", "-n", "100", "--json").json
+    plain = inside("trace", "head", *options[:-2], "-n", "100", "--json").json
+    assert [row["arrival_ns"] for row in rows] == [row["arrival_ns"] * 2 for row in plain]
+    assert "uniform" not in inside("trace", "head", *options, "-n", "1").out
+    for arguments, said in [
+        (("head",), "give either a FILE or a --workload"),
+        (("head", spc, "--workload", "zipf"), "give either a FILE or a --workload"),
+        (("head", spc, "--seed", "3"), "--seed belongs to --workload"),
+        (("stats", spc, "--capacity", "1GiB"), "--capacity belongs to --workload"),
+        (("convert", tmp_path / "x.csv"), "give a FILE or a --workload, and one TARGET"),
+        (("convert", spc, tmp_path / "x.csv", "--workload", "zipf"), "give a FILE or a --workload, and one TARGET"),
+        (("convert", spc, tmp_path / "x.csv", "--seed", "3"), "--seed belongs to --workload"),
+        (("convert", "--workload", "zipf", "--volume", "3", tmp_path / "x.csv"), "--volume belongs to FILE"),
+        (("convert", spc, tmp_path), "is a directory, expected a file to write"),
+        (("head", name), "looks like TOML, which describes workloads and devices; a workload is given with --workload"),
+    ]:
+        failed = inside("trace", *arguments)
+        assert (failed.status, said in failed.err) == (2, True), failed.err
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_split_merge_and_convert_in_python(two_volumes: Path, tmp_path: Path) -> None:
     import ftlab as package
 

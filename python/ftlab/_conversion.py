@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ftlab import _native
 from ftlab import _outputs as outputs
 from ftlab._checks import checked, whole_or_none
 from ftlab._progress import wanted_reading
 from ftlab._recording import COMPRESSIONS, EXTENSIONS, format_of
-from ftlab._workload import Trace
+from ftlab._result import inputs_of
+from ftlab._statistics import DEFAULT_CAPACITY, requests_of
+from ftlab._workload import Trace, Workload
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,21 +92,28 @@ def _format_of(target: Path, given: str | None) -> str:
 
 @checked
 def convert(
-    trace: Trace | str | os.PathLike[str],
+    trace: Trace | Workload | str | os.PathLike[str] | Any,
     target: str | os.PathLike[str],
     to: str | None = None,
     *,
     requests: int | None = None,
+    capacity: str | int = DEFAULT_CAPACITY,
+    seed: int | None = None,
     overwrite: bool = False,
     progress: Progress = None,
 ) -> Written:
     """Write a trace as another file, with its volumes, transformations and bad records treated as it says.
 
+    Requests of a workload are written too, as a drive of some capacity gets them: for another simulator, or for fio and
+    a real drive. So is a table of requests.
+
     Args:
-        trace: The trace, or its file.
+        trace: The trace or its file, a workload, or a table of requests.
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         to: Its format. Default: by the extension of ``target``.
         requests: Stop after this many. Default: all.
+        capacity: The drive of a workload that says no footprint.
+        seed: In place of the workload's.
         overwrite: Also write over the trace itself, and over a file that is no trace of ftlab's.
         progress: Called now and then with the share of the input that is read, if known, and the requests so far.
             Default: a bar, as for :func:`ftlab.run`; ``False`` for none.
@@ -114,14 +123,21 @@ def convert(
             be missed.
         InputError: The trace cannot be read, or the format cannot express a request.
     """
-    named, path = _named(trace), Path(target)
+    path, limit = Path(target), whole_or_none("requests", requests, 1)
     chosen = _format_of(path, to)
-    limit = whole_or_none("requests", requests, 1)
-    outputs.check(path, outputs.TRACE, inputs=[named.path], overwrite=overwrite)
-    with wanted_reading(progress, f"converting {named.path.name}") as tell:
-        count, skipped, lost, remarks = _native.trace_convert(
-            named.path, path, chosen, reading=named.reading(), requests=limit, progress=tell
-        )
+    given = Trace(trace) if isinstance(trace, str | os.PathLike) else trace
+    if seed is not None and not isinstance(given, Workload):
+        raise ConfigError(f"seed = {seed}: belongs to a workload")
+    outputs.check(path, outputs.TRACE, inputs=inputs_of(given), overwrite=overwrite)
+    if isinstance(given, Trace):
+        with wanted_reading(progress, f"converting {given.path.name}") as tell:
+            count, skipped, lost, remarks = _native.trace_convert(
+                given.path, path, chosen, reading=given.reading(), requests=limit, progress=tell
+            )
+    else:
+        source = requests_of(given, capacity, whole_or_none("seed", seed), limit, "trace")
+        with wanted_reading(progress, f"writing {source.name}") as tell:
+            count, skipped, lost, remarks = source.write(path, chosen, requests=limit, progress=tell)
     outputs.mark(path)
     return Written(Trace(path, chosen), count, skipped, lost=tuple(lost), remarks=tuple(remarks))
 

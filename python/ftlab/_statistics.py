@@ -247,9 +247,12 @@ class TraceStats:
         return as_html(self.rows(), self.name)
 
 
-def _source(
-    workload: Trace | Workload | Any, capacity: str | int, seed: int | None, requests: int | None
+def requests_of(
+    workload: Trace | Workload | Any, capacity: str | int, seed: int | None, requests: int | None, name: str = "workload"
 ) -> _native.Source:
+    """The requests of a trace or its path, of a workload for a drive of some capacity, or of a table; ``name`` is what a
+    caller calls it.
+    """
     if isinstance(workload, str | os.PathLike):
         workload = Trace(workload)
     if isinstance(workload, Trace):
@@ -260,7 +263,7 @@ def _source(
         return tables.source_of(workload)
     kind = type(workload).__name__
     raise InputError(
-        f"workload: found {kind}, expected ftlab.Trace or its path, ftlab.Workload, or a table of requests"
+        f"{name}: found {kind}, expected ftlab.Trace or its path, ftlab.Workload, or a table of requests"
     )
 
 
@@ -386,7 +389,7 @@ def trace_stats(
         InputError: The trace cannot be read.
     """
     seed, requests = whole_or_none("seed", seed), whole_or_none("requests", requests, 1)
-    source = _source(workload, capacity, seed, requests)
+    source = requests_of(workload, capacity, seed, requests)
     options = {
         "page_bytes": page_bytes,
         "map_cache_bytes": map_cache,
@@ -424,7 +427,7 @@ def fit(
     """
     recorded = trace_stats(trace, requests=requests, capacity=capacity, reuse="exact", progress=progress)
     count = recorded.to_dict()["requests"]
-    source = _source(trace, capacity, None, requests)
+    source = requests_of(trace, capacity, None, requests)
     about = f"{count:,} requests fitted to {recorded.name}" if description is None else description
     text = source.fit(max(1, count), about)
     with tempfile.TemporaryDirectory() as folder:

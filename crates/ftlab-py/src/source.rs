@@ -145,6 +145,37 @@ impl Source {
         Ok(Self { factory: transformed(self.factory.clone(), &steps(&transform)?), name: self.name.clone() })
     }
 
+    /// Its first `count` requests, as `trace_head` gives those of a trace.
+    fn head(&self, py: Python<'_>, count: usize) -> PyResult<trace::Head> {
+        trace::head(py, &*self.factory, count)
+    }
+
+    /// Write its requests, or the first `requests` of them, as a trace. The rest is as for `trace_convert`.
+    #[pyo3(signature = (target, target_format, *, requests = None, progress = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        target: PathBuf,
+        target_format: &str,
+        requests: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<trace::Written> {
+        let interruption = Interruption::new(py);
+        let mut source =
+            interruption.watch(|| self.factory.open(0).map_err(|error| errors::input(&error)))?;
+        let limit = requests.unwrap_or(usize::MAX);
+        let (count, lost) = trace::write_all(
+            &interruption,
+            source.as_mut(),
+            &target,
+            target_format,
+            &self.name,
+            limit,
+            progress.as_ref(),
+        )?;
+        Ok((count, source.skipped_records(), lost, trace::remarks(source.as_ref())))
+    }
+
     /// Describe its requests, or the first `requests` of them. `options` are those of the statistics as JSON; the
     /// result is JSON too. `progress` is called with the fraction done, or `None`, and the number of requests.
     #[pyo3(signature = (options, requests = None, progress = None))]

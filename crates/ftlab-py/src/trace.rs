@@ -103,7 +103,7 @@ fn in_line(trace: TraceFile, reading: Option<&ReadOptions>) -> Arc<dyn SourceFac
 
 /// Write all requests of `reader`, or `limit` of them, with their contents and FUA where they are known. Returns how many,
 /// and what the format could not hold.
-fn write_all(
+pub(crate) fn write_all(
     interruption: &Interruption<'_>,
     reader: &mut dyn RequestSource,
     target: &Path,
@@ -242,19 +242,14 @@ pub(crate) fn trace_files(py: Python<'_>, path: PathBuf, format: Option<String>)
 
 type Row = (u64, &'static str, u64, u32, u16, bool);
 
-/// The first `count` requests of a trace: tuples of `arrival_ns`, `op`, `lba`, `sectors`, `stream` and `fua`. With them the
-/// number of bad records that were left out, and what there is to say of the trace as far as it was read.
-#[pyfunction]
-#[pyo3(signature = (path, count, reading = None))]
-pub(crate) fn trace_head(
-    py: Python<'_>,
-    path: PathBuf,
-    count: usize,
-    reading: Option<&ReadOptions>,
-) -> PyResult<(Vec<Row>, u64, Sentences)> {
-    let trace = in_line(opened(py, path, reading)?, reading);
+/// The first requests of something: tuples of `arrival_ns`, `op`, `lba`, `sectors`, `stream` and `fua`. With them the number of
+/// bad records that were left out, and what there is to say of it as far as it was read.
+pub(crate) type Head = (Vec<Row>, u64, Sentences);
+
+/// The first `count` requests of `factory`.
+pub(crate) fn head(py: Python<'_>, factory: &dyn SourceFactory, count: usize) -> PyResult<Head> {
     let interruption = Interruption::new(py);
-    let mut reader = interruption.watch(|| trace.open(0).map_err(|error| errors::input(&error)))?;
+    let mut reader = interruption.watch(|| factory.open(0).map_err(|error| errors::input(&error)))?;
     let mut rows = Vec::new();
     let mut times = Times::default();
     each_batch(&interruption, reader.as_mut(), None, count, |requests| {
@@ -265,9 +260,24 @@ pub(crate) fn trace_head(
     Ok((rows, reader.skipped_records(), remarks_with(reader.as_ref(), times)))
 }
 
-/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it. Returns the number of requests, and
-/// that of bad records which were left out. Then come sentences: what the format could not hold, and what there is to say of
-/// the trace.
+/// The first `count` requests of a trace.
+#[pyfunction]
+#[pyo3(signature = (path, count, reading = None))]
+pub(crate) fn trace_head(
+    py: Python<'_>,
+    path: PathBuf,
+    count: usize,
+    reading: Option<&ReadOptions>,
+) -> PyResult<Head> {
+    let trace = in_line(opened(py, path, reading)?, reading);
+    head(py, &*trace, count)
+}
+
+/// What became of requests that were written: their number, and that of bad records which were left out. Then come
+/// sentences: what the format could not hold, and what there is to say of where they come from.
+pub(crate) type Written = (usize, u64, Sentences, Sentences);
+
+/// Write a trace in another format; extensions such as `.gz` and `.zst` compress it.
 ///
 /// `progress` is called with the fraction done, or `None`, and the number of requests.
 #[pyfunction]
@@ -280,7 +290,7 @@ pub(crate) fn trace_convert(
     reading: Option<&ReadOptions>,
     requests: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(usize, u64, Sentences, Sentences)> {
+) -> PyResult<Written> {
     let trace = opened(py, path, reading)?;
     let origin = file_name(trace.path());
     let interruption = Interruption::new(py);

@@ -17,6 +17,8 @@ struct Window {
     /// Arrivals in it, without the last ones of the shortest window.
     count: u64,
     most: u64,
+    /// Of windows that have ended: arrivals, and the sum of their squares.
+    ended: u64,
     squares: f64,
 }
 
@@ -110,8 +112,9 @@ impl Arrivals {
         for (window, window_ns) in self.windows.iter_mut().zip(WINDOWS_NS) {
             window.count += self.in_shortest;
             if self.now_ns >= window.end_ns {
-                let end_ns = (self.now_ns / window_ns + 1).saturating_mul(window_ns);
-                *window = Window { end_ns, count: 0, ..window.closed() };
+                let after = (self.now_ns - self.begin_ns) / window_ns + 1;
+                window.end_ns = self.begin_ns.saturating_add(after.saturating_mul(window_ns));
+                window.end();
             }
         }
         self.in_shortest = 0;
@@ -136,18 +139,21 @@ impl Arrivals {
         (0..).zip(self.few).for_each(|(depth, count)| depths.add(depth, count));
         let depth = depths.spread()?;
         let served = self.requests as f64 * self.service_ns as f64;
-        let duration = self.duration_ns();
+        let span = self.now_ns - self.begin_ns;
         let bursts = WINDOWS_NS.iter().zip(self.windows).map(|(window_ns, window)| {
-            let window = Window { count: window.count + self.in_shortest, ..window }.closed();
-            // Also those in which nothing arrives.
-            let windows = (self.now_ns / window_ns - self.begin_ns / window_ns + 1) as f64;
-            let mean = self.requests as f64 / windows;
-            let variance = (window.squares / windows - mean * mean).max(0.0);
-            Burst { window_ns: *window_ns, mean, max: window.most, dispersion: variance / mean }
+            // Also those in which nothing arrives, and not the last one, which the end of the trace cuts off.
+            let windows = (self.now_ns - self.begin_ns) / window_ns;
+            let mean = (windows > 0).then(|| window.ended as f64 / windows as f64);
+            let dispersion = mean.filter(|_| windows > 1).map(|mean| {
+                let squares = (window.squares - windows as f64 * mean * mean).max(0.0);
+                squares / (windows - 1) as f64 / mean
+            });
+            let max = window.most.max(window.count + self.in_shortest);
+            Burst { window_ns: *window_ns, mean, max, dispersion }
         });
         Some(QueueStats {
             service_ns: self.service_ns,
-            utilization: (duration > 0).then(|| served / duration as f64),
+            utilization: (span > 0).then(|| served / span as f64),
             depth,
             bursts: bursts.collect(),
         })
@@ -155,10 +161,11 @@ impl Arrivals {
 }
 
 impl Window {
-    fn closed(mut self) -> Self {
+    fn end(&mut self) {
         self.most = self.most.max(self.count);
+        self.ended += self.count;
         self.squares += self.count as f64 * self.count as f64;
-        self
+        self.count = 0;
     }
 }
 
@@ -179,7 +186,7 @@ pub struct GapStats {
 pub struct QueueStats {
     /// The assumption: one request is served at a time, first come first served, and each takes so long.
     pub service_ns: u64,
-    /// Service times / duration. Near 1 and above, the server falls behind and `depth` says little.
+    /// Service times / time from the first arrival to the latest. Near 1 and above, the server falls behind and `depth` says little.
     pub utilization: Option<f64>,
     /// Requests that an arriving one finds before it.
     pub depth: Spread,
@@ -187,17 +194,17 @@ pub struct QueueStats {
     pub bursts: Vec<Burst>,
 }
 
-/// Arrivals in windows of one length.
+/// Arrivals in windows of one length, one after the other from the first arrival on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Burst {
     /// Length of a window.
     pub window_ns: u64,
-    /// Mean arrivals in a window.
-    pub mean: f64,
-    /// Most arrivals in a window.
+    /// Mean arrivals in a window that has ended before the trace has.
+    pub mean: Option<f64>,
+    /// Most arrivals in a window, also in the last one.
     pub max: u64,
-    /// Variance / mean: 1 for random arrivals, above for bursts.
-    pub dispersion: f64,
+    /// Variance / mean of those that have ended, two at least: 1 for random arrivals, above for bursts, 0 for regular ones.
+    pub dispersion: Option<f64>,
 }
 
 #[cfg(test)]
@@ -217,15 +224,33 @@ mod tests {
         // Found before them: 0, 1, 2 (one of them half served), 0, 1, 0.
         assert_eq!((queue.depth.mean, queue.depth.max), (4.0 / 6.0, 2));
         assert_eq!(queue.bursts.iter().map(|burst| burst.max).collect::<Vec<_>>(), [3, 5, 6, 6]);
-        assert_eq!(queue.bursts[1].mean, 2.0);
-        let variance = (25.0 + 0.0 + 1.0) / 3.0 - 4.0;
-        assert!((queue.bursts[1].dispersion - variance / 2.0).abs() < 1e-12);
-        // Less apart than a window is long, but in two of them.
+        // Of 10 ms two have ended: five in the first, none in the second.
+        assert_eq!((queue.bursts[1].mean, queue.bursts[1].dispersion), (Some(2.5), Some(12.5 / 2.5)));
+        assert_eq!((queue.bursts[2].mean, queue.bursts[2].dispersion), (None, None));
+        // Windows begin with the first arrival: these are in one.
         let mut arrivals = Arrivals::new(1000);
         for arrival in [900_000, 1_100_000] {
             arrivals.add_one(arrival);
         }
         let burst = &arrivals.queue().unwrap().bursts[0];
-        assert_eq!((burst.mean, burst.max, burst.dispersion), (1.0, 1, 0.0));
+        assert_eq!((burst.mean, burst.max, burst.dispersion), (None, 2, None));
+    }
+
+    #[test]
+    fn what_comes_late_comes_with_the_one_before() {
+        let mut arrivals = Arrivals::new(1000);
+        [100, 50].into_iter().for_each(|at| arrivals.add_one(at));
+        assert_eq!((arrivals.duration_ns(), arrivals.queue().unwrap().utilization), (50, None));
+    }
+
+    #[test]
+    fn what_the_end_of_a_trace_cuts_off_is_no_burst() {
+        let mut arrivals = Arrivals::new(1000);
+        (0..1100).for_each(|at| arrivals.add_one(at * 1_000_000 + 900_000_000));
+        for burst in &arrivals.queue().unwrap().bursts[..3] {
+            assert_eq!(burst.dispersion, Some(0.0), "{} ns", burst.window_ns);
+        }
+        let longest = arrivals.queue().unwrap().bursts[3].clone();
+        assert_eq!((longest.mean, longest.max, longest.dispersion), (Some(1000.0), 1000, None));
     }
 }

@@ -16,7 +16,7 @@ from ftlab.analysis.intervals import Estimator, Method
 from ftlab.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -122,10 +122,11 @@ def _follows(schemes: Sequence[Any], values: Sequence[_Key]) -> bool:
 
 
 def _pair(one: dict[_Key, float], other: dict[_Key, float]) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
-    """Values of two cells, in the same order of repetitions where they have the same ones."""
-    paired = one.keys() == other.keys()
-    order: Iterable[_Key] = one if paired else other
-    return np.array(list(one.values())), np.array([other[rep] for rep in order]), paired
+    """Values of two cells to compare: those of the repetitions that both have, in one order, if these are most of both."""
+    both = [rep for rep in one if rep in other]
+    if 2 * len(both) > max(len(one), len(other)):
+        return np.array([one[rep] for rep in both]), np.array([other[rep] for rep in both]), True
+    return np.array(list(one.values())), np.array(list(other.values())), False
 
 
 def _frame(rows: Sequence[dict[str, Any]], grid: _Grid, extra: dict[str, Any]) -> pl.DataFrame:
@@ -173,10 +174,11 @@ def compare(
 ) -> pl.DataFrame:
     """Compare schemes at each point of the other axes, with confidence intervals over repetitions.
 
-    Runs of the same seed have the same requests, so schemes are compared seed by seed. The interval of a difference is
-    that of the paired differences, mostly much narrower than the intervals of the means suggest. Where two schemes do
-    not have the same seeds, because runs failed, it is that of Welch. What no run of a scheme has (the hit ratio of an
-    absent cache) is null.
+    Runs of the same seed have the same requests on drives of the same size, so schemes are compared seed by seed. The
+    interval of a difference is that of the paired differences, mostly much narrower than the intervals of the means
+    suggest. Where some seeds are missing because runs failed, both difference and interval are of the seeds that both
+    schemes have. Unless these are more than half of each, it is Welch's, of all. What no run of a scheme has (the hit
+    ratio of an absent cache) is null.
 
     Where a run is not steady (column ``warnings``), what depends on the state of the drive says nothing about the long
     run. The verdict is then withheld.
@@ -327,7 +329,7 @@ def improvement(
         better: ``"smaller"`` or ``"larger"``. Default: what is known of the metric.
 
     Returns:
-        A row for each baseline, point and scheme: the axes, ``baseline``, ``metric``, ``n`` (repetitions; of the scheme
+        A row for each baseline, point and scheme: the axes, ``baseline``, ``metric``, ``n`` (repetitions: pairs, or those of the scheme
         that has fewer), ``improvement``, ``low``, ``high``, ``paired``. The interval is null with one repetition, and
         where the baseline is so uncertain that no finite interval has the ratio. All are null where the baseline is 0.
         ``table.pivot(on="ftl.gc", index=[...], values="improvement")`` is the table as papers print it.

@@ -98,7 +98,7 @@ def steady_state(
         column: The column.
         method: See above.
         rounds: With ``"snia"``: into how many rounds of equally many intervals the series is divided; what is left over
-            is at its beginning. The specification tests up to 25.
+            is at its beginning, and counts as not steady. The specification tests up to 25.
         weights: What each value weighs in means. Default for a time series: pages that the host wrote for write
             amplification, requests for mean latency, time for what is by the second, else all the same.
 
@@ -234,7 +234,7 @@ def _snia(values: NDArray[np.float64], weights: NDArray[np.float64], rounds: int
     begin = len(steady) - 1
     while begin and steady[begin - 1]:
         begin -= 1
-    return 0 if begin == 0 else first + begin * each
+    return first + begin * each
 
 
 def _in_bounds(window: NDArray[np.float64]) -> bool:

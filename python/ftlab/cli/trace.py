@@ -22,6 +22,7 @@ from ftlab._statistics import OUTPUT as STATISTICS
 from ftlab._statistics import fit as fit_trace
 from ftlab._units import bytes_text, count_text, time_text
 from ftlab._workload import Trace, Workload
+from ftlab.cli import completion
 from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_remarks, tell_skipped
 from ftlab.errors import InputError, Interrupted
@@ -32,6 +33,19 @@ _SIZED = ("reads", "writes", "trims")
 
 _files = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 _file = click.argument("file", type=click.Path(path_type=Path))
+_capacity = click.option(
+    "--capacity",
+    show_default=DEFAULT_CAPACITY,
+    metavar="SIZE",
+    help="Drive of workloads that say no footprint.",
+)
+_generated = click.option(
+    "--workload",
+    metavar="NAME|FILE",
+    shell_complete=completion.workloads,
+    help="The requests of a generated workload in place of FILE.",
+)
+_seed = click.option("--seed", type=SEED, metavar="N", help="Seed of workloads. Default: their own.")
 _format = click.option(
     "--format",
     "trace_format",
@@ -115,8 +129,21 @@ def _volumes(file: Path, trace_format: str | None, skip_bad: int) -> dict[str, A
     return {"skipped_records": skipped, "remarks": remarks, "volumes": found}
 
 
+def _refuse_without_workload(capacity: str | None, seed: int | None) -> None:
+    for option, value in {"--capacity": capacity, "--seed": seed}.items():
+        if value is not None:
+            raise click.UsageError(f"{option} belongs to --workload")
+
+
+def _workload(name: str, reading: Reading) -> Workload:
+    """A workload after the steps of the command line, which says nothing of reading a trace."""
+    reading.refuse_without_trace()
+    return functools.reduce(Workload.transform, reading.transforms, Workload.load(name))
+
+
 @trace.command()
-@_file
+@click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
+@_generated
 @click.option(
     "-n",
     "--requests",
@@ -126,14 +153,32 @@ def _volumes(file: Path, trace_format: str | None, skip_bad: int) -> dict[str, A
     metavar="N",
     help="How many requests.",
 )
+@_capacity
+@_seed
 @reading_options
 @json_option
-def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
+def head(
+    file: Path | None,
+    workload: str | None,
+    requests: int,
+    capacity: str | None,
+    seed: int | None,
+    reading: Reading,
+    as_json: bool,
+) -> None:
     """Print the first requests of FILE, as ftlab understands them; with fua where one of them has it."""
     columns = ["arrival_ns", "op", "lba", "sectors", "stream"]
-    rows, skipped, remarks = _native.trace_head(file, requests, reading.native())
-    tell_skipped(file, skipped)
-    tell_remarks(file, remarks)
+    if (file is None) == (workload is None):
+        raise click.UsageError("give either a FILE or a --workload")
+    if file is not None:
+        _refuse_without_workload(capacity, seed)
+        rows, skipped, remarks = _native.trace_head(file, requests, reading.native())
+    else:
+        source = _workload(workload or "", reading).source_of_capacity(capacity or DEFAULT_CAPACITY, seed)
+        rows, skipped, remarks = source.head(requests)
+    name = file or workload or ""
+    tell_skipped(name, skipped)
+    tell_remarks(name, remarks)
     # Most traces say nothing of FUA.
     if any(row[-1] for row in rows):
         columns.append("fua")
@@ -145,30 +190,44 @@ def head(file: Path, requests: int, reading: Reading, as_json: bool) -> None:
 
 
 @trace.command()
-@_file
-@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("paths", nargs=-1, required=True, metavar="[FILE] TARGET", type=click.Path(path_type=Path))
+@_generated
 @click.option("--to", metavar="FMT", help="Format to write. Default: by TARGET's extension.")
 @click.option("--requests", type=COUNT, metavar="N", help="Stop after N requests.")
+@_capacity
+@_seed
 @force_option
 @reading_options
 @json_option
 def convert(
-    file: Path,
-    target: Path,
+    paths: tuple[Path, ...],
+    workload: str | None,
     to: str | None,
     requests: int | None,
+    capacity: str | None,
+    seed: int | None,
     overwrite: bool,
     reading: Reading,
     as_json: bool,
 ) -> None:
-    """Write FILE as TARGET in another format.
+    """Write FILE, or the requests of a --workload, as TARGET in another format.
 
     The extensions .gz, .bz2, .xz and .zst compress it.
     """
+    *files, target = paths
+    if len(files) != (workload is None):
+        raise click.UsageError("give a FILE or a --workload, and one TARGET")
+    if files:
+        _refuse_without_workload(capacity, seed)
+    source = reading.trace(files[0]) if files else _workload(workload or "", reading)
+    if target.is_dir():
+        raise click.UsageError(f"{target}: is a directory, expected a file to write")
     to = _target_format(target, to)
-    done = conversion.convert(reading.trace(file), target, to, requests=requests, overwrite=overwrite)
-    tell_skipped(file, done.skipped_records)
-    tell_remarks(file, done.remarks)
+    capacity = capacity or DEFAULT_CAPACITY
+    done = conversion.convert(source, target, to, requests=requests, capacity=capacity, seed=seed, overwrite=overwrite)
+    name = files[0] if files else workload or ""
+    tell_skipped(name, done.skipped_records)
+    tell_remarks(name, done.remarks)
     tell_lost(target, done.lost)
     with _beside(target):
         if as_json:
@@ -276,14 +335,8 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
 @trace.command()
 @click.argument("files", nargs=-1, metavar="[FILE...]", type=click.Path(path_type=Path))
 @click.option("--workload", "workloads", multiple=True, metavar="NAME|FILE", help="Describe a generated workload.")
-@click.option(
-    "--capacity",
-    default=DEFAULT_CAPACITY,
-    show_default=True,
-    metavar="SIZE",
-    help="Drive of workloads that say no footprint.",
-)
-@click.option("--seed", type=SEED, metavar="N", help="Seed of workloads. Default: their own.")
+@_capacity
+@_seed
 @click.option("--requests", type=COUNT, metavar="N", help="Look at the first N requests only.")
 @click.option(
     "--reuse",
@@ -311,7 +364,7 @@ def split(file: Path, folder: Path, to: str, force: bool, reading: Reading, as_j
 def stats(
     files: tuple[Path, ...],
     workloads: tuple[str, ...],
-    capacity: str,
+    capacity: str | None,
     seed: int | None,
     requests: int | None,
     reuse: str,
@@ -331,6 +384,8 @@ def stats(
         raise click.UsageError("name a FILE or a --workload")
     if not files:
         reading.refuse_without_trace()
+    if not workloads:
+        _refuse_without_workload(capacity, seed)
     inputs: list[tuple[str, Trace | Workload]] = [(str(file), reading.trace(file)) for file in files]
     inputs += [
         (name, functools.reduce(Workload.transform, reading.transforms, Workload.load(name))) for name in workloads
@@ -343,7 +398,7 @@ def stats(
         result = trace_stats(
             source,
             requests=requests,
-            capacity=capacity,
+            capacity=capacity or DEFAULT_CAPACITY,
             seed=seed,
             page_bytes=page_bytes,
             map_cache=map_cache,

@@ -128,6 +128,9 @@ fn unknown(sample: &Sample<'_>) -> String {
     if let Some(told) = bytes_or_sectors(sample) {
         return told;
     }
+    if is_toml(sample.lines) {
+        return "a trace: this looks like TOML, which describes workloads and devices; a workload is given with --workload".into();
+    }
     let formats = format!("a trace in one of the formats {} (choose one with --format)", names(FORMATS));
     let is_text =
         !sample.lines.is_empty() && std::str::from_utf8(sample.lines).is_ok_and(|text| !text.contains('\0'));
@@ -141,6 +144,22 @@ fn unknown(sample: &Sample<'_>) -> String {
     };
     let named = columns::suggested(sample.lines, None);
     format!("{formats}, or text whose columns are named, as in {named}{index}")
+}
+
+/// Whether the first line that says something is a section or a key of a TOML file.
+fn is_toml(lines: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(lines);
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    let is_name = |text: &str| {
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
+        text.starts_with(|letter: char| letter.is_ascii_alphabetic()) && text.chars().all(is_letter)
+    };
+    first.is_some_and(|line| match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        Some(section) => is_name(section.trim_matches(['[', ']'])),
+        None => {
+            line.split_once(" = ").is_some_and(|(key, value)| is_name(key) && !value.contains([',', ';']))
+        }
+    })
 }
 
 /// Whether the first line names columns, and the format takes it for a bad record: then the file is a table of somebody else.

@@ -14,8 +14,8 @@ keys! {
 }
 
 impl Kind for Keys {
-    const SUMMARY: &'static str =
-        "Each request begins where the one before ended, and wraps around the footprint.";
+    const SUMMARY: &'static str = "Each request begins where the one before ended, or at the next multiple of `alignment_bytes`, and wraps around the \
+         footprint.";
     const COMMON: &'static [&'static [&'static str]] = DRAWN;
     const CHANGES: &'static [&'static str] = &[];
 

@@ -14,7 +14,7 @@ use crate::refusal::refuse;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Zone {
-    /// Share of the requests.
+    /// Share of the requests, above 0.
     pub access_fraction: f64,
     /// Share of the footprint.
     pub space_fraction: f64,
