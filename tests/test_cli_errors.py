@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -52,6 +53,11 @@ def refused(ran: Ran, *parts: str) -> None:
         (DRIVE + "[ftl]\nkind = 'map_only'\n", ["drive.toml:8:1: ftl.kind", 'is model = "mapping_cache" now']),
         (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
         ("[geometry\n", ["drive.toml:1:10: "]),
+        (DRIVE + "channels = 2\n", ["drive.toml:7:1: channels is stated above already: state it once"]),
+        (
+            DRIVE + "[ftl]\nkind = 'bast'\n[map_cache]\nkind = 'dftl'\n",
+            ["drive.toml:10:1: map_cache.kind", 'the table of ftl.kind = "bast" is in memory: must be "ideal"'],
+        ),
         ("", ["drive.toml: geometry: missing"]),
         (DRIVE.replace("blocks_per_plane = 64", "blocks_per_plane = 4000000000"), ["mapping units"]),
         (DRIVE.replace("channels = 1", "channels = 0"), ["drive.toml:2:1: geometry.channels = 0: must be from 1"]),
@@ -140,6 +146,33 @@ BIG = str(2**64)
 # Python makes no number of so many digits.
 VAST = "9" * 5000
 SPC_FILE = ("in.spc", "0,20941264,8192,W,0.551706\n0,20939840,8192,W,0.554041\n")
+
+
+@pytest.mark.parametrize(
+    ("keys", "logical"),
+    [
+        ("gc_low_free_blocks = 20", "mapping units can be logical"),
+        ("kind = 'bast'\nlog_blocks = 30", "logical pages"),
+        ("kind = 'bast'\nover_provisioning = 0.001", "at most"),
+    ],
+)
+def test_a_refused_size_says_what_to_state(tmp_path: Path, keys: str, logical: str) -> None:
+    path = tmp_path / "drive.toml"
+    path.write_text(f"{DRIVE}[ftl]\n{keys}\n")
+    ran = inside("config", "check", path)
+    refused(ran, logical)
+    stated = re.search(r"\(ftl\.over_provisioning of ([0-9.]+) or more\)", ran.err)
+    assert stated is not None, ran.err
+    least = float(stated[1])
+    assert inside("config", "check", path, "--set", f"ftl.over_provisioning={least}").status == 0
+    assert inside("config", "check", path, "--set", f"ftl.over_provisioning={least - 0.01}").status == 2
+
+
+def test_times_of_classes_that_cells_do_not_have_are_noted() -> None:
+    for key in ("read_us", "program_us"):
+        checked = inside("config", "check", "ideal-page", "--set", f"timing.{key}={{lsb=1, msb=2}}")
+        assert "has entries of page classes that these cells do not have" in checked.err
+    assert inside("config", "check", "tlc-small").err == ""
 
 
 @pytest.mark.parametrize("number", [BIG, VAST], ids=["2^64", "5,000 digits"])

@@ -268,9 +268,8 @@ def test_workloads_stand_where_files_do(tmp_path: Path, spc: Path) -> None:
     name.write_text('[workload]\nkind = "uniform"\nrequests = 40\nrate_iops = 1000\n')
     options = ("--workload", name, "--capacity", "1GiB", "--seed", "3", "--transform", "scale_time factor=2")
     written = inside("trace", "convert", *options, tmp_path / "w.csv", "--json").json
-    assert written == {
-        "file": str(tmp_path / "w.csv"), "format": "csv", "requests": 40, "skipped_records": 0, "remarks": [], "lost": []
-    }
+    told = {"requests": 40, "skipped_records": 0, "remarks": [], "lost": []}
+    assert written == {"file": str(tmp_path / "w.csv"), "format": "csv", **told}
     rows = inside("trace", "head", *options, "-n", "100", "--json").json
     assert rows == inside("trace", "head", tmp_path / "w.csv", "-n", "100", "--json").json
     plain = inside("trace", "head", *options[:-2], "-n", "100", "--json").json
@@ -286,7 +285,7 @@ def test_workloads_stand_where_files_do(tmp_path: Path, spc: Path) -> None:
         (("convert", spc, tmp_path / "x.csv", "--seed", "3"), "--seed belongs to --workload"),
         (("convert", "--workload", "zipf", "--volume", "3", tmp_path / "x.csv"), "--volume belongs to FILE"),
         (("convert", spc, tmp_path), "is a directory, expected a file to write"),
-        (("head", name), "looks like TOML, which describes workloads and devices; a workload is given with --workload"),
+        (("head", name), "looks like TOML, which describes workloads and devices; a workload is given with"),
     ]:
         failed = inside("trace", *arguments)
         assert (failed.status, said in failed.err) == (2, True), failed.err

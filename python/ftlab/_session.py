@@ -125,7 +125,7 @@ class Session:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The summary document (schema 1, see ``docs/summary.md``) of what has happened so far.
+        """The summary document (schema 1, see ``docs/reference/summary.md``) of what has happened so far.
 
         Requests that are outstanding count as unfinished. Of a closed session, it is the last one.
         """

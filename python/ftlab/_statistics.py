@@ -248,11 +248,13 @@ class TraceStats:
 
 
 def requests_of(
-    workload: Trace | Workload | Any, capacity: str | int, seed: int | None, requests: int | None, name: str = "workload"
+    workload: Trace | Workload | Any,
+    capacity: str | int,
+    seed: int | None,
+    requests: int | None,
+    called: str = "workload",
 ) -> _native.Source:
-    """The requests of a trace or its path, of a workload for a drive of some capacity, or of a table; ``name`` is what a
-    caller calls it.
-    """
+    """Open a trace or its path, a workload for a drive of some capacity, or a table."""
     if isinstance(workload, str | os.PathLike):
         workload = Trace(workload)
     if isinstance(workload, Trace):
@@ -263,7 +265,7 @@ def requests_of(
         return tables.source_of(workload)
     kind = type(workload).__name__
     raise InputError(
-        f"{name}: found {kind}, expected ftlab.Trace or its path, ftlab.Workload, or a table of requests"
+        f"{called}: found {kind}, expected ftlab.Trace or its path, ftlab.Workload, or a table of requests"
     )
 
 

@@ -168,7 +168,13 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Box<Problem>> {
             if let Some(what) = foreign::is_something_else(text) {
                 return Err(Box::new(Problem::at(Origin::Whole(name.into()), what)));
             }
-            let message = error.message().lines().collect::<Vec<_>>().join(", ");
+            let mut message = error.message().lines().collect::<Vec<_>>().join(", ");
+            if message == "duplicate key"
+                && let Some(rest) = error.span().and_then(|span| text.get(span.start..))
+            {
+                let key = rest.split([' ', '=', ']', '\t', '\n']).next().unwrap_or_default();
+                message = format!("{key} is stated above already: state it once");
+            }
             Err(Box::new(Problem::at(lines.origin(error.span().map(|span| span.start)), message)))
         }
     }

@@ -116,6 +116,8 @@ impl DeviceConfig {
         let sizes = PageSizes { page_bytes, spare_bytes };
         match self.model {
             Model::MappingCache => alone::check(self, sizes),
+            // Over a block-mapped layer there is none, which is said there.
+            Model::Drive if self.ftl.kind.kind() != FtlKind::Page => Ok(()),
             Model::Drive if kind.is_cache() => kind.check(sizes, capacity::translation_layout(self)),
             Model::Drive => Ok(()),
         }

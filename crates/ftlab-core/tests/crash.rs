@@ -291,6 +291,44 @@ fn a_request_that_is_atomic_is_never_torn() {
     assert!(cuts.iter().any(|one| one.cut.mount.programs > 0));
 }
 
+/// Of two torn requests that overlap, each may lack what a mount has written again because of the other.
+#[test]
+fn a_mount_that_is_cut_short_completes_no_torn_request() {
+    let config = |units: u32, precondition: &str| {
+        device(json!({
+            "geometry": { "channels": 3, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 8, "page_bytes": 2048,
+                "mapping_unit_bytes": 2048 / units },
+            "ftl": { "logical_pages": 48 * units },
+            "power": { "atomic": "request" },
+            "precondition": { "kind": precondition },
+        }))
+    };
+    let survive = |config: &DeviceConfig, requests: &[Request], what: &str| {
+        let options = CrashOptions { at: CutAt::Time, nested: 8, ..CrashOptions::default() };
+        let recording = recorded(config, requests, &options);
+        for one in examined(&recording, 0..recording.points()) {
+            assert!(one.cut.is_survived(), "{what}: {one:?}");
+        }
+    };
+    let overlapping = [(Op::Read, 8, 8), (Op::Write, 0, 16), (Op::Write, 12, 16)];
+    let overlapping = overlapping.map(|(op, lba, sectors)| request(0.0, op, lba, sectors));
+    survive(&config(1, "fill"), &overlapping, "two requests");
+    let mut rng = ftlab_core::rng::Rng::new(1, "overlaps");
+    for round in 0..300 {
+        let units = [1, 2, 4][round % 3];
+        // Where nothing was there before, it is given up in the journal; else it is written again.
+        let config = config(units, if round % 2 == 0 { "fill" } else { "none" });
+        let mut some = || {
+            let count = 1 + rng.below(4 * u64::from(units)) as u32;
+            let first = rng.below(u64::from(8 * units - count));
+            let op = if rng.below(6) == 0 { Op::Trim } else { Op::Write };
+            request(0.0, op, first * u64::from(4 / units), count * 4 / units)
+        };
+        let requests: Vec<Request> = (0..3 + round % 4).map(|_| some()).collect();
+        survive(&config, &requests, &format!("round {round}"));
+    }
+}
+
 #[test]
 fn a_request_that_is_too_large_to_be_atomic_is_refused() {
     let power = json!({ "power": { "atomic": "request" } });
@@ -648,7 +686,7 @@ proptest! {
         promising(&mut value, power);
         let config = with_backup(value, cell, json!({ "kind": "copy", "area": area, "read": read }));
         let requests = fitting(&config, requests);
-        for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 0)] {
+        for (at, nested) in [(CutAt::Command, 2), (CutAt::Time, 2)] {
             let options = CrashOptions { seed, at, nested, ..CrashOptions::default() };
             let recording = recorded(&config, &requests, &options);
             let points = recording.points();
@@ -668,7 +706,7 @@ proptest! {
         promising(&mut value, power);
         let config = device(value);
         let requests = fitting(&config, requests);
-        let options = CrashOptions { seed, at: CutAt::Time, ..CrashOptions::default() };
+        let options = CrashOptions { seed, at: CutAt::Time, nested: 2, ..CrashOptions::default() };
         let recording = recorded(&config, &requests, &options);
         let points = recording.points();
         survives(&config, &examined(&recording, recording.spread(points.min(60))))?;

@@ -239,14 +239,18 @@ mod tests {
     #[test]
     fn what_comes_late_comes_with_the_one_before() {
         let mut arrivals = Arrivals::new(1000);
-        [100, 50].into_iter().for_each(|at| arrivals.add_one(at));
+        for arrival in [100, 50] {
+            arrivals.add_one(arrival);
+        }
         assert_eq!((arrivals.duration_ns(), arrivals.queue().unwrap().utilization), (50, None));
     }
 
     #[test]
     fn what_the_end_of_a_trace_cuts_off_is_no_burst() {
         let mut arrivals = Arrivals::new(1000);
-        (0..1100).for_each(|at| arrivals.add_one(at * 1_000_000 + 900_000_000));
+        for at in 0..1100 {
+            arrivals.add_one(at * 1_000_000 + 900_000_000);
+        }
         for burst in &arrivals.queue().unwrap().bursts[..3] {
             assert_eq!(burst.dispersion, Some(0.0), "{} ns", burst.window_ns);
         }

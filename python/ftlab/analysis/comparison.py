@@ -122,7 +122,7 @@ def _follows(schemes: Sequence[Any], values: Sequence[_Key]) -> bool:
 
 
 def _pair(one: dict[_Key, float], other: dict[_Key, float]) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
-    """Values of two cells to compare: those of the repetitions that both have, in one order, if these are most of both."""
+    """Values of two cells to compare: of the repetitions that both have, in one order, if these are most of both."""
     both = [rep for rep in one if rep in other]
     if 2 * len(both) > max(len(one), len(other)):
         return np.array([one[rep] for rep in both]), np.array([other[rep] for rep in both]), True
@@ -329,9 +329,10 @@ def improvement(
         better: ``"smaller"`` or ``"larger"``. Default: what is known of the metric.
 
     Returns:
-        A row for each baseline, point and scheme: the axes, ``baseline``, ``metric``, ``n`` (repetitions: pairs, or those of the scheme
-        that has fewer), ``improvement``, ``low``, ``high``, ``paired``. The interval is null with one repetition, and
-        where the baseline is so uncertain that no finite interval has the ratio. All are null where the baseline is 0.
+        A row for each baseline, point and scheme: the axes, ``baseline``, ``metric``, ``n`` (pairs, or repetitions of
+        the scheme that has fewer), ``improvement``, ``low``, ``high``, ``paired``. The interval is null with one
+        repetition, and where the baseline is so uncertain that no finite interval has the ratio. All are null where the
+        baseline is 0.
         ``table.pivot(on="ftl.gc", index=[...], values="improvement")`` is the table as papers print it.
 
     Raises:

@@ -17,7 +17,7 @@ from ftlab import _outputs as outputs
 from ftlab._progress import progress_bar
 from ftlab._recording import EXTENSIONS, format_of
 from ftlab._recording import record as record_command
-from ftlab._statistics import DEFAULT_CAPACITY, TraceStats, trace_stats
+from ftlab._statistics import DEFAULT_CAPACITY, TraceStats, requests_of, trace_stats
 from ftlab._statistics import OUTPUT as STATISTICS
 from ftlab._statistics import fit as fit_trace
 from ftlab._units import bytes_text, count_text, time_text
@@ -135,10 +135,15 @@ def _refuse_without_workload(capacity: str | None, seed: int | None) -> None:
             raise click.UsageError(f"{option} belongs to --workload")
 
 
-def _workload(name: str, reading: Reading) -> Workload:
-    """A workload after the steps of the command line, which says nothing of reading a trace."""
-    reading.refuse_without_trace()
-    return functools.reduce(Workload.transform, reading.transforms, Workload.load(name))
+def _inputs(
+    files: tuple[Path, ...], workloads: tuple[str, ...], reading: Reading
+) -> list[tuple[str, Trace | Workload]]:
+    """What is read, by name, after the steps of the command line. Without files it says nothing of reading a trace."""
+    if not files:
+        reading.refuse_without_trace()
+    stepped = functools.partial(functools.reduce, Workload.transform, reading.transforms)
+    traces: list[tuple[str, Trace | Workload]] = [(str(file), reading.trace(file)) for file in files]
+    return traces + [(name, stepped(Workload.load(name))) for name in workloads]
 
 
 @trace.command()
@@ -174,7 +179,8 @@ def head(
         _refuse_without_workload(capacity, seed)
         rows, skipped, remarks = _native.trace_head(file, requests, reading.native())
     else:
-        source = _workload(workload or "", reading).source_of_capacity(capacity or DEFAULT_CAPACITY, seed)
+        [(_, generated)] = _inputs((), (workload or "",), reading)
+        source = requests_of(generated, capacity or DEFAULT_CAPACITY, seed, None)
         rows, skipped, remarks = source.head(requests)
     name = file or workload or ""
     tell_skipped(name, skipped)
@@ -219,13 +225,12 @@ def convert(
         raise click.UsageError("give a FILE or a --workload, and one TARGET")
     if files:
         _refuse_without_workload(capacity, seed)
-    source = reading.trace(files[0]) if files else _workload(workload or "", reading)
+    [(name, source)] = _inputs(tuple(files), () if workload is None else (workload,), reading)
     if target.is_dir():
         raise click.UsageError(f"{target}: is a directory, expected a file to write")
     to = _target_format(target, to)
     capacity = capacity or DEFAULT_CAPACITY
     done = conversion.convert(source, target, to, requests=requests, capacity=capacity, seed=seed, overwrite=overwrite)
-    name = files[0] if files else workload or ""
     tell_skipped(name, done.skipped_records)
     tell_remarks(name, done.remarks)
     tell_lost(target, done.lost)
@@ -382,14 +387,9 @@ def stats(
     """
     if not (files or workloads):
         raise click.UsageError("name a FILE or a --workload")
-    if not files:
-        reading.refuse_without_trace()
     if not workloads:
         _refuse_without_workload(capacity, seed)
-    inputs: list[tuple[str, Trace | Workload]] = [(str(file), reading.trace(file)) for file in files]
-    inputs += [
-        (name, functools.reduce(Workload.transform, reading.transforms, Workload.load(name))) for name in workloads
-    ]
+    inputs = _inputs(files, workloads, reading)
     folders = _folders(out, [source.name for _, source in inputs])
     for folder in folders:
         outputs.check(folder, STATISTICS, inputs=files, overwrite=overwrite)

@@ -96,7 +96,7 @@ impl Default for StaticKeys {
 }
 
 /// What no drive has as a fraction, and some have as per cent: tiny drives of tests need up to 4.
-const TOO_MUCH_SPARE: f64 = 5.0;
+pub(super) const TOO_MUCH_SPARE: f64 = 5.0;
 
 /// The flash translation layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -26,7 +26,7 @@ pub enum InvalidateAt {
     /// When the whole request that overwrites it has been written: until then it is the only version that was promised.
     #[default]
     Commit,
-    /// When its page has been written. Cheaper, and unsafe: a power cut shows it.
+    /// When the page that takes its place is issued: that program needs no backup of it. Cheaper, and unsafe: a power cut shows it.
     Page,
 }
 

@@ -200,11 +200,28 @@ impl DeviceConfig {
         blocks * u64::from(g.pages_per_block) * g.slots_per_page()
     }
 
-    /// Mapping units that the host sees. Call after `validate`.
-    pub fn logical_pages(&self) -> u64 {
+    /// Mapping units of all data pages.
+    fn data_units(&self) -> u64 {
         let g = &self.geometry;
         let per_plane = u64::from(g.blocks_per_plane) * u64::from(self.data_pages_per_block());
-        let physical = g.all_planes() * per_plane * g.slots_per_page();
+        g.all_planes() * per_plane * g.slots_per_page()
+    }
+
+    /// What to state for at most so many logical mapping units, to follow a sentence that says so: nothing where the units
+    /// themselves are stated, or their bytes.
+    pub(crate) fn spare_for(&self, logical: u64) -> String {
+        let key = self.ftl.size_key();
+        // What is over a whole unit is no unit.
+        let spare = self.data_units() as f64 / (logical + 1) as f64 - 1.0;
+        if key != "ftl.over_provisioning" || logical == 0 || spare >= ftl::TOO_MUCH_SPARE {
+            return String::new();
+        }
+        format!(" ({key} of {} or more)", ((spare * 1000.0).floor() + 1.0) / 1000.0)
+    }
+
+    /// Mapping units that the host sees. Call after `validate`.
+    pub fn logical_pages(&self) -> u64 {
+        let physical = self.data_units();
         match (self.ftl.logical_pages, self.ftl.logical_bytes) {
             (Some(pages), _) => pages,
             (None, Some(bytes)) => bytes / self.unit_bytes(),
@@ -280,6 +297,12 @@ impl DeviceConfig {
         if self.timing.transfer_spare && self.timing.bus_mb_per_s == 0.0 {
             let reason = "has no effect with timing.bus_mb_per_s = 0: transfers take no time";
             notes.push(ConfigNote { key: "timing.transfer_spare", reason });
+        }
+        let of_array =
+            [("timing.read_us", &self.timing.read_us), ("timing.program_us", &self.timing.program_us)];
+        for (key, _) in of_array.into_iter().filter(|(_, times)| times.has_others(self.cell.kind.kind())) {
+            let reason = "has entries of page classes that these cells do not have, and they have no effect";
+            notes.push(ConfigNote { key, reason });
         }
         let moves = self.timing.bus_mb_per_s > 0.0 || self.timing.command_us > 0.0;
         if self.timing.program_includes_transfer && !moves {

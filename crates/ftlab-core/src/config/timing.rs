@@ -106,6 +106,13 @@ impl ClassTimes {
     pub fn get(&self, class: PageClass) -> Option<f64> {
         self.times[class as usize]
     }
+
+    /// Whether it is a table, and has entries of classes that these cells do not have.
+    pub(crate) fn has_others(&self, cell: CellKind) -> bool {
+        let is_of = |at: usize| cell.classes().iter().any(|class| *class as usize == at);
+        let has_other = self.times.iter().enumerate().any(|(at, time)| time.is_some() && !is_of(at));
+        has_other && self.times.iter().any(|time| *time != self.times[0])
+    }
 }
 
 impl Serialize for ClassTimes {

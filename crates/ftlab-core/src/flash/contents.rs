@@ -94,7 +94,13 @@ impl Contents {
     /// The group of the data of `ppn`, if it has several pages.
     pub(super) fn group_of(&self, ppn: Ppn) -> Option<GroupMark> {
         let mark = *self.past.as_ref()?.groups.get(ppn.index())?;
-        (mark.units > 0).then_some(mark)
+        (mark.units > 0 && mark.units != GroupMark::AGAIN).then_some(mark)
+    }
+
+    /// When the data of `ppn` were first programmed, also where a mount has written them again since.
+    pub(super) fn data_age(&self, ppn: Ppn) -> u32 {
+        let mark = self.past.as_ref().and_then(|past| past.groups.get(ppn.index()));
+        mark.filter(|mark| mark.units == GroupMark::AGAIN).map_or_else(|| self.age(ppn).0, |mark| mark.key)
     }
 
     pub(super) fn store_group(&mut self, ppn: Ppn, mark: GroupMark) {

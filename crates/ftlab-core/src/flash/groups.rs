@@ -22,6 +22,8 @@ pub(super) struct GroupWatch<T> {
     key: u32,
     /// Whether groups are told apart in flash.
     marks: bool,
+    /// What is written is written again by a mount: when the data were first programmed.
+    again: Option<u32>,
     /// When everything that was programmed so far is durable.
     written: T,
 }
@@ -34,12 +36,17 @@ impl<T: Ticket> GroupWatch<T> {
         port: &P,
     ) -> Option<Self> {
         let marks = config.power.atomic == Atomic::Request;
-        config.power.has_journal().then(|| Self { key: nand.programmed(), marks, written: port.ready() })
+        config.power.has_journal().then(|| Self {
+            key: nand.programmed(),
+            marks,
+            again: None,
+            written: port.ready(),
+        })
     }
 
     /// The same behind another port. Everything that was submitted to the old one has ended.
     pub(super) fn with_port<P: FlashPort>(self, port: &P) -> GroupWatch<P::Ticket> {
-        GroupWatch { key: self.key, marks: self.marks, written: port.ready() }
+        GroupWatch { key: self.key, marks: self.marks, again: self.again, written: port.ready() }
     }
 
     pub(super) fn written<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, done: T) {
@@ -61,11 +68,22 @@ impl<P: FlashPort> Flash<P> {
         self.groups.as_ref().map_or(0, |groups| groups.key)
     }
 
+    /// What is written from now on is written again by a mount, and was first programmed at `since`; with `None` it is not.
+    pub(crate) fn set_written_again(&mut self, since: Option<u32>) {
+        if let Some(groups) = &mut self.groups {
+            groups.again = since;
+        }
+    }
+
     /// With verification: the `index`-th unit of `access` went to `ppn`, as a part of its group.
     pub(super) fn store_mark(&mut self, ppn: Ppn, access: &Access<'_>, index: u32) {
-        let Some(key) = self.groups.as_ref().filter(|groups| groups.marks).map(|groups| groups.key) else {
+        let Some(groups) = self.groups.as_ref().filter(|groups| groups.marks) else { return };
+        let (key, again) = (groups.key, groups.again);
+        if let Some(key) = again {
+            let first = access.lpn_at(index).0;
+            self.nand.store_group(ppn, GroupMark { key, first, units: GroupMark::AGAIN });
             return;
-        };
+        }
         if access.group.units <= access.units || !access.parts.is_empty() {
             return;
         }

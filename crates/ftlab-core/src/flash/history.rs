@@ -22,8 +22,13 @@ pub(crate) struct GroupMark {
     pub(crate) key: u32,
     /// Its units follow each other, from the last of the drive on to the first; the first of them.
     pub(crate) first: u32,
-    /// How many; 0 for a unit that stands for itself.
+    /// How many; 0 for a unit that stands for itself, [`AGAIN`](Self::AGAIN) for one that a mount has written again.
     pub(crate) units: u32,
+}
+
+impl GroupMark {
+    /// No group: a mount has written the unit again. `key` is when its data were first programmed.
+    pub(crate) const AGAIN: u32 = u32::MAX;
 }
 
 /// What a backup is of: in its spare area.

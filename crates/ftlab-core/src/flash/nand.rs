@@ -354,6 +354,12 @@ impl NandArray {
         self.contents.as_ref()?.group_of(ppn)
     }
 
+    /// When the data of `ppn` were first programmed, also where a mount has written them again since: unlike
+    /// [`age`](Self::age), which counts from there.
+    pub(crate) fn data_age(&self, ppn: Ppn) -> u32 {
+        self.contents.as_ref().map_or(0, |contents| contents.data_age(ppn))
+    }
+
     /// With verification: the data of `ppn` were written in this group.
     pub(super) fn store_group(&mut self, ppn: Ppn, mark: GroupMark) {
         if let Some(contents) = &mut self.contents {

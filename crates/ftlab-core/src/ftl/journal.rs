@@ -1,7 +1,7 @@
 //! The journal of trims: units that hold nothing, in flash, so that a mount does not bring back what was trimmed.
 //!
-//! It has two areas of reserved blocks, in SLC mode. A log page says which units have been trimmed; a snapshot says of every
-//! unit whether it holds anything. When an area is full, a snapshot goes to the other one, and then the full one is erased.
+//! It has two areas of reserved blocks, in SLC mode. A log page says which units have been trimmed, or what a mount gave up; a
+//! snapshot says of every unit whether it holds anything. When an area is full, a snapshot goes to the other one, and then the full one is erased.
 //! Each page says up to which program its statement holds: what was programmed later is newer than the trim.
 //!
 //! A block that holds the last data of a trimmed unit must not be erased before its trim is in the journal. Otherwise older
@@ -23,6 +23,7 @@ use crate::metrics::report::Counts;
 /// it, and how many pages it has.
 const LOG: u32 = 1;
 const SNAPSHOT: u32 = 2;
+const GIVEN_UP: u32 = 3;
 
 /// The journal of trims: the object `journal` of the summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -196,9 +197,36 @@ impl<T: Ticket> Journal<T> {
         since: u32,
         is_empty: impl Fn(u32) -> bool,
     ) -> FlashResult<T> {
+        self.write_as(LOG, flash, since, is_empty)
+    }
+
+    /// A mount gives up what requests that were never completed have written of `units`, which hold nothing.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn give_up<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        units: &[Lpn],
+        is_empty: impl Fn(u32) -> bool,
+    ) -> FlashResult<()> {
+        for lpn in units {
+            self.trimmed(*lpn, None);
+        }
+        let since = flash.nand.programmed();
+        self.write_as(GIVEN_UP, flash, since, is_empty).map(|_| ())
+    }
+
+    fn write_as<P: FlashPort<Ticket = T>>(
+        &mut self,
+        kind: u32,
+        flash: &mut Flash<P>,
+        since: u32,
+        is_empty: impl Fn(u32) -> bool,
+    ) -> FlashResult<T> {
         let mut pending = std::mem::take(&mut self.pending);
         let mut open: Option<(u32, u32)> = None;
-        self.begin_page(LOG, since);
+        self.begin_page(kind, since);
         let mut result = Ok(());
         for lpn in
             pending.iter().flat_map(|(first, count)| *first..first + count).filter(|lpn| is_empty(*lpn))
@@ -206,14 +234,14 @@ impl<T: Ticket> Journal<T> {
             match &mut open {
                 Some((first, count)) if *first + *count == lpn => *count += 1,
                 _ => {
-                    result = self.put(flash, open.replace((lpn, 1)), since, &is_empty);
+                    result = self.put(flash, open.replace((lpn, 1)), (kind, since), &is_empty);
                     if result.is_err() {
                         break;
                     }
                 }
             }
         }
-        result = result.and_then(|()| self.put(flash, open, since, &is_empty));
+        result = result.and_then(|()| self.put(flash, open, (kind, since), &is_empty));
         if result.is_ok() && self.page.len() > JOURNAL_HEADER_WORDS as usize {
             result = self.program(flash, since, &is_empty);
         }
@@ -237,14 +265,14 @@ impl<T: Ticket> Journal<T> {
         &mut self,
         flash: &mut Flash<P>,
         range: Option<(u32, u32)>,
-        since: u32,
+        (kind, since): (u32, u32),
         is_empty: &impl Fn(u32) -> bool,
     ) -> FlashResult<()> {
         let Some((first, count)) = range else { return Ok(()) };
         self.page.extend([first, count]);
         if self.page.len() + 2 > self.words + JOURNAL_HEADER_WORDS as usize {
             self.program(flash, since, is_empty)?;
-            self.begin_page(LOG, since);
+            self.begin_page(kind, since);
         }
         Ok(())
     }
@@ -324,12 +352,15 @@ impl<T: Ticket> Journal<T> {
         Ok(())
     }
 
-    /// After a power cut: for each unit, up to which program what flash has of it is stale. What is left of the area that is
-    /// not in use is erased.
+    /// After a power cut: for each unit, up to which program what flash has of it was trimmed; and the same of what earlier mounts
+    /// gave up. What is left of the area that is not in use is erased.
     ///
     /// # Errors
     /// When the power was cut.
-    pub fn read<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) -> FlashResult<Vec<u32>> {
+    pub fn read<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+    ) -> FlashResult<(Vec<u32>, Vec<u32>)> {
         let ready = flash.port.ready();
         let sectors = flash.geometry().sectors_per_unit * flash.geometry().slots_per_page;
         for page in self.areas.iter().flatten() {
@@ -342,13 +373,15 @@ impl<T: Ticket> Journal<T> {
         let is_used = |page: &PageAt| page.index < flash.nand.next_page(page.block);
         self.used = self.areas[self.area].iter().rposition(is_used).map_or(0, |last| last + 1);
         let mut trimmed = vec![0; flash.geometry().logical_units as usize];
+        let mut given_up = trimmed.clone();
         for page in &self.areas[self.area] {
             let Some(page) = page_words(&flash.nand, *page) else { continue };
             let (header, words) = page.split_at(JOURNAL_HEADER_WORDS as usize);
             let since = header[1];
-            if header[0] == LOG {
+            if header[0] != SNAPSHOT {
+                let units = if header[0] == LOG { &mut trimmed } else { &mut given_up };
                 for range in words.chunks_exact(2) {
-                    trimmed[range[0] as usize..(range[0] + range[1]) as usize].fill(since);
+                    units[range[0] as usize..(range[0] + range[1]) as usize].fill(since);
                 }
             } else if header[2] == self.number {
                 let first = header[3] as usize * self.words * 32;
@@ -360,7 +393,7 @@ impl<T: Ticket> Journal<T> {
             }
         }
         self.erase(flash, 1 - self.area, Cause::Recovery)?;
-        Ok(trimmed)
+        Ok((trimmed, given_up))
     }
 
     /// The number of the newest snapshot of an area that is there as a whole.

@@ -103,7 +103,8 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
         let logs = if beside(asked) > 0 { asked } else { layout.least_logs };
         let most_logical = beside(logs);
         let expected = format!(
-            "at most {most_logical}: of the {} blocks of each memory, {SPARE_UNITS} stays free for merges and {} {} for logs{}",
+            "at most {most_logical}{}: of the {} blocks of each memory, {SPARE_UNITS} stays free for merges and {} {} for logs{}",
+            config.spare_for(most_logical),
             g.blocks_per_plane,
             logs,
             if logs == 1 { "is" } else { "are" },
@@ -131,8 +132,8 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
                 "over-provisioning leaves room for {most}, and so many have no room on this drive at all"
             ),
             _ => format!(
-                "over-provisioning leaves room for {most}; so many would need {} of at most {enough} logical pages",
-                f.size_key(),
+                "over-provisioning leaves room for {most}; so many would need a drive of at most {enough} logical pages{}",
+                config.spare_for(enough),
             ),
         };
         let asked = u64::from(each) * clusters * u64::from(layout.width);

@@ -67,7 +67,10 @@ impl<T: Ticket> BlockFtl<T> {
         let mut new = Self::new(config, &geometry, flash.port.ready());
         new.units.cause = Cause::Recovery;
         flash.nand.forget_validity();
-        let trimmed = new.journal.as_mut().map_or(Ok(Vec::new()), |journal| journal.read(flash))?;
+        let trimmed = match &mut new.journal {
+            Some(journal) => journal.read(flash)?.0,
+            None => Vec::new(),
+        };
         let saved = new.find_backups(flash)?;
         let mut scanned = new.scan(flash, &saved)?;
         scanned.sort_by_key(|found| found.opened);

@@ -24,7 +24,8 @@ pub struct MergeCounts {
     pub partial: u64,
     /// Logical blocks that were written to a free block.
     pub full: u64,
-    /// Log blocks that were erased without a merge, since nothing in them was live.
+    /// Log blocks in whose place others were needed, and that were erased without a merge, since nothing in them was live. Those
+    /// that a trim has emptied are not among them: they are erased at once.
     pub dead: u64,
     /// Pages that were copied.
     pub pages_copied: u64,

@@ -196,8 +196,9 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
             String::new()
         };
         let expected = format!(
-            "at most {most} of the {physical} physical mapping units can be logical: each plane of {} blocks keeps \
+            "at most {most} of the {physical} physical mapping units can be logical{}: each plane of {} blocks keeps \
              {} for open blocks and {}{for_backups}{for_journal}{pages}",
+            config.spare_for(most),
             g.blocks_per_plane,
             reserved_blocks(config),
             f.free_blocks_key(),
@@ -207,10 +208,11 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
     let least = 2 * g.slots_per_page();
     if config.power.atomic == Atomic::Request && most_units_at_once(config) < least {
         let found = format!("{logical} logical mapping units");
+        let most = most(|units| fits(config, units + least), logical);
         let expected = format!(
-            "leaves no room for the old data of a request of two pages, as power.atomic = \"request\" asks: at most {} \
-             mapping units can be logical",
-            most(|units| fits(config, units + least), logical)
+            "leaves no room for the old data of a request of two pages, as power.atomic = \"request\" asks: at most {most} \
+             mapping units can be logical{}",
+            config.spare_for(most)
         );
         return refuse(f.size_key(), found, expected);
     }

@@ -64,7 +64,7 @@ impl<
         new.table = new.table.with_port(&flash.port);
         let mut stale = Stale::default();
         if let Some(journal) = &mut new.journal {
-            stale.trimmed = journal.read(flash)?;
+            (stale.trimmed, stale.given_up) = journal.read(flash)?;
         }
         stale.cache_has(&geometry, newer);
         let backups = new.find_data(flash, &mut stale)?;

@@ -21,6 +21,9 @@ pub(super) struct Stale {
     /// For each logical unit, up to which program its versions were trimmed, or are older than in a cache above; empty
     /// where neither is known.
     pub(super) trimmed: Vec<u32>,
+    /// Up to which program its versions were given up by an earlier mount, as nothing was there before a request that was
+    /// never completed; empty without a journal.
+    pub(super) given_up: Vec<u32>,
     /// The same for versions that need no backup, since the cache has them; empty without a cache.
     cached: Vec<u32>,
     /// The requests that were never completed, ascending.
@@ -32,7 +35,9 @@ pub(super) struct Stale {
 impl Stale {
     /// Whether the version at `ppn` was trimmed, or is of a request that was never completed.
     pub(super) fn has(&self, nand: &NandArray, ppn: Ppn, lpn: Lpn) -> bool {
-        self.is_trimmed_beyond(lpn, nand.age(ppn).0.saturating_sub(1))
+        let before = nand.age(ppn).0.saturating_sub(1);
+        self.is_trimmed_beyond(lpn, before)
+            || self.is_given_up_beyond(lpn, before)
             || nand.group_of(ppn).is_some_and(|mark| self.torn.binary_search(&mark.key).is_ok())
     }
 
@@ -59,6 +64,11 @@ impl Stale {
     fn is_trimmed_beyond(&self, lpn: Lpn, programs: u32) -> bool {
         self.trimmed.get(lpn.index()).is_some_and(|trimmed| *trimmed > programs)
     }
+
+    /// Whether a mount gave up what was written of a unit until after so many programs.
+    fn is_given_up_beyond(&self, lpn: Lpn, programs: u32) -> bool {
+        self.given_up.get(lpn.index()).is_some_and(|given_up| *given_up > programs)
+    }
 }
 
 impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L, T, CACHED> {
@@ -66,7 +76,8 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     /// the others are mapped already. `backups` are the units of backup blocks.
     ///
     /// A request was completed if each of its units is there, or has a newer version that was completed, or was trimmed later.
-    /// Nothing of a completed request is erased before one of these holds in flash.
+    /// Nothing of a completed request is erased before one of these holds in flash. What an earlier mount has written again or
+    /// given up is no newer than it was. That mount may have come no further, and another torn request may lack just this unit.
     pub(super) fn map_completed(
         &mut self,
         nand: &NandArray,
@@ -80,11 +91,11 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let logical = self.geometry.logical_units;
         let mut newest = vec![0; logical as usize];
         for (lpn, ppn) in self.table.map.iter().take_while(|(lpn, _)| lpn.0 < logical) {
-            newest[lpn.index()] = nand.age(ppn).0;
+            newest[lpn.index()] = nand.data_age(ppn);
         }
         for ppn in backups.iter().filter(|ppn| nand.group_of(**ppn).is_none()) {
             if let Some(newest) = nand.lpn(*ppn).and_then(|lpn| newest.get_mut(lpn.index())) {
-                *newest = nand.age(*ppn).0.max(*newest);
+                *newest = nand.data_age(*ppn).max(*newest);
             }
         }
         newest_first(&mut grouped);
@@ -130,22 +141,21 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         flash: &mut Flash<P>,
         stale: &Stale,
     ) -> FlashResult<()> {
-        let mut is_trimmed = false;
         for (lpn, key) in &stale.torn_units {
-            match self.lookup(*lpn) {
-                Some(ppn) if flash.nand.age(ppn).0 <= *key => self.write_again(flash, *lpn, ppn)?,
-                None if !stale.is_trimmed_beyond(*lpn, *key) => {
-                    let Some(journal) = &mut self.journal else { continue };
-                    journal.trimmed(*lpn, None);
-                    is_trimmed = true;
-                }
-                _ => {}
+            if let Some(ppn) = self.lookup(*lpn)
+                && flash.nand.age(ppn).0 <= *key
+            {
+                self.write_again(flash, *lpn, ppn)?;
             }
         }
-        if is_trimmed {
-            self.write_journal(flash)?;
-        }
-        Ok(())
+        // After those: a snapshot of the journal says of all units at once which are empty.
+        let is_known = |lpn, key| stale.is_trimmed_beyond(lpn, key) || stale.is_given_up_beyond(lpn, key);
+        let mut empty: Vec<Lpn> = Vec::new();
+        empty.extend(stale.torn_units.iter().filter(|(lpn, key)| !is_known(*lpn, *key)).map(|(lpn, _)| *lpn));
+        empty.retain(|lpn| self.lookup(*lpn).is_none());
+        let Some(journal) = self.journal.as_mut().filter(|_| !empty.is_empty()) else { return Ok(()) };
+        let map = &self.table.map;
+        journal.give_up(flash, &empty, |lpn| map.get(Lpn(lpn)).is_none())
     }
 
     /// Write the unit `lpn`, which is at `old`, as if the host did.
@@ -163,11 +173,13 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let ready = flash.port.ready();
         let read = flash.read(self.geometry.page_of(old), sectors, Cause::Recovery, ready)?;
         let writer = flash.begin_internal();
+        flash.set_written_again(Some(flash.nand.data_age(old)));
         if self.geometry.slots_per_page == 1 {
             self.write_one(flash, &access, read)?;
         } else {
             self.write_several(flash, &access, read)?;
         }
+        flash.set_written_again(None);
         flash.end_internal(writer);
         Ok(())
     }
