@@ -53,7 +53,7 @@ def refused(ran: Ran, *parts: str) -> None:
         (DRIVE + "[ftl]\nkind = 'map_only'\n", ["drive.toml:8:1: ftl.kind", 'is model = "mapping_cache" now']),
         (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
         ("[geometry\n", ["drive.toml:1:10: "]),
-        (DRIVE + "channels = 2\n", ["drive.toml:7:1: channels is stated above already: state it once"]),
+        (DRIVE + "channels = 2\n", ["drive.toml:7:1: duplicate key channels: it is stated above already"]),
         (
             DRIVE + "[ftl]\nkind = 'bast'\n[map_cache]\nkind = 'dftl'\n",
             ["drive.toml:10:1: map_cache.kind", 'the table of ftl.kind = "bast" is in memory: must be "ideal"'],

@@ -173,7 +173,7 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Box<Problem>> {
                 && let Some(rest) = error.span().and_then(|span| text.get(span.start..))
             {
                 let key = rest.split([' ', '=', ']', '\t', '\n']).next().unwrap_or_default();
-                message = format!("{key} is stated above already: state it once");
+                message = format!("duplicate key {key}: it is stated above already");
             }
             Err(Box::new(Problem::at(lines.origin(error.span().map(|span| span.start)), message)))
         }
