@@ -34,7 +34,7 @@ OTHERWISE = {
 BESIDE: dict[str, tuple[list[Any], dict[str, str]]] = {
     "run": ([ftlab.run, ftlab.Trace], {"--trace": "the argument workload takes both"}),
     "crash": ([ftlab.crash, ftlab.Trace], {}),
-    "trace convert": ([ftlab.convert, ftlab.Trace], {}),
+    "trace convert": ([ftlab.convert, ftlab.Trace], {"--workload": "Workload.load"}),
     "trace merge": ([ftlab.merge, ftlab.Trace], {}),
     "trace split": ([ftlab.split, ftlab.Trace], {}),
     "trace stats": ([ftlab.trace_stats, ftlab.Trace], {"--out": "TraceStats.write"}),
