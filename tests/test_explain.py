@@ -353,6 +353,20 @@ def test_lengths_are_logarithmic_where_ranges_differ_tenfold() -> None:
     assert length([0.0]) == [0]
 
 
+def test_a_linear_scale_has_times_whatever_the_longest_is() -> None:
+    for longest in np.linspace(1_000.0, 10_000.0, 181):
+        *_, scale, _ = bars.lines(["a", "b"], [longest / 2, longest], {"x": [1.0, 1.0]}, width=80, ascii_only=True)
+        assert 2 <= scale.count("|") <= 5, longest
+
+
+def test_a_single_request_is_explained_in_the_singular(tmp_path: Path) -> None:
+    run_small("--workload", "uniform", "--requests", "9", "--out", tmp_path / "out", "--requests-log")
+    asked = (("--slowest", "1"), ("--percentile", "99"))
+    told = [inside("explain", tmp_path / "out", *options).out for options in asked]
+    assert told[0].startswith("The slowest of 9 requests took ")
+    assert told[1].startswith("The slowest of the requests from p99 on, of 9, took ")
+
+
 def test_a_chart_fits_into_a_narrow_terminal_of_ascii() -> None:
     names, times = ["up to p50", "p99.9 to p99.99"], [123_456.0, 98_765_432.0]
     parts = {f"a_long_name_of_part_{place}": [time / 7 for time in times] for place in range(7)}

@@ -1062,3 +1062,13 @@ def test_mistakes_on_the_command_line(study_file: Path, arguments: tuple[str, ..
     ran = command("study", *arguments, cwd=study_file.parent)
     assert ran.status == 2
     assert message in ran.err
+
+
+def test_what_nothing_did_has_no_latency(tmp_path: Path) -> None:
+    spec = {"device": "ideal-page", "workload": {"kind": "uniform", "requests": 200}}
+    table = ftlab.study({**spec, "axes": {"workload.read_fraction": [0, 1]}}, out=tmp_path / "store")
+    assert table["latency_ns.read.count"].to_list() == [0, 200]
+    for name in ("mean", "p50", "p99", "max"):
+        reads, writes = (table[f"latency_ns.{op}.{name}"].to_list() for op in ("read", "write"))
+        assert [value is None for value in (*reads, *writes)] == [True, False, False, True], name
+        assert min(reads[1], writes[0]) > 0

@@ -265,13 +265,15 @@ def explain(
             )
         count = max(frame.height - _rank(percentile, frame.height), 1)
         rows = ordered.head(count)
-        chosen = f"The {count_text(count)} {of} from p{percentile:g} on, of {count_text(frame.height)},"
+        those = f"{count_text(count)} {of}" if count > 1 else f"slowest of the {of}"
+        chosen = f"The {those} from p{percentile:g} on, of {count_text(frame.height)},"
     else:
         count = 20 if slowest is None else whole("slowest", slowest)
         if count < 1:
             raise ConfigError(f"slowest = {count}: expected at least 1")
         rows = ordered.head(count)
-        chosen = f"The {count_text(rows.height)} slowest of {count_text(frame.height)} {of}"
+        those = f"{count_text(rows.height)} slowest" if rows.height > 1 else "slowest"
+        chosen = f"The {those} of {count_text(frame.height)} {of}"
     dies = _dies(log, everything, device)
     table = waiting.by_die(rows, everything, dies)
     findings = tuple(waiting.findings(rows, everything, table, dies))

@@ -23,7 +23,8 @@ NOT_RESULTS = ("wall_seconds",)
 def flatten(document: Mapping[str, Any]) -> dict[str, Any]:
     """Give the values of a document by dotted key. Lists, such as the busy time of every die, are no columns.
 
-    Of warnings, the names are one.
+    Of warnings, the names are one. Where nothing was counted, as with the latency of reads where nothing read, mean and
+    percentiles are ``None``.
 
     >>> flatten({"seed": 1, "gc": {"collections": 7}, "parallelism": {"die_busy_ns": [1, 2]}})
     {'seed': 1, 'gc.collections': 7}
@@ -37,7 +38,9 @@ def _flatten(document: Mapping[str, Any], prefix: str, flat: dict[str, Any]) -> 
     for key, value in document.items():
         kind = type(value)
         if kind is dict:
-            _flatten(value, f"{prefix}{key}.", flat)
+            # Of nothing there is no mean and no percentile: 0 would be taken for one.
+            is_of_nothing = value.get("count") == 0 and "mean" in value
+            _flatten(dict.fromkeys(value) | {"count": 0} if is_of_nothing else value, f"{prefix}{key}.", flat)
         elif key == warned.COLUMN and not prefix:
             flat[key] = warned.joined(value)
         elif kind is not list:

@@ -39,7 +39,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     spots = region + (np.arange(4 * effort.repetitions) * 128 + 64) % (size // SECTOR_BYTES)
     alone = location(bench.reads(spots, 1)).value
     bench.scrub()
-    near = region + np.arange(effort.repetitions) * 256
+    near = region + np.arange(effort.repetitions) * 256 % (size // SECTOR_BYTES - _REFERENCE)
     _, second = bench.together(near, near + _REFERENCE, (1, 1))
     wait = float(np.median(second)) - alone
     if wait < 0.1 * alone:
