@@ -45,7 +45,8 @@ class _Scale:
     def _ticks(self) -> list[float]:
         if not self.logarithmic:
             step = 10.0 ** math.floor(math.log10(self.most))
-            step = next(each for each in (step / 5, step / 2, step, 2 * step, 5 * step) if self.most / each <= _FEW_TICKS + 1)
+            steps = (step / 5, step / 2, step, 2 * step, 5 * step)
+            step = next(each for each in steps if self.most / each <= _FEW_TICKS + 1)
             return [step * count for count in range(math.floor(self.most / step) + 1)]
         decades = range(math.floor(math.log10(self.first)), math.ceil(math.log10(self.most)) + 1)
         for digits in ((1,), (1, 2, 5)):
