@@ -250,3 +250,12 @@ def test_where_drives_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", "/local")
     assert _aged.folder() == Path("/local/ftlab/aged")
+
+
+@pytest.mark.long
+def test_reads_do_not_change_what_writes_cost_on_the_drive_to_begin_with() -> None:
+    found = [
+        ftlab.run("tlc-aged", ftlab.Workload(kind="uniform", requests=60_000, read_fraction=share)).write_amplification
+        for share in (0.0, 0.9)
+    ]
+    assert found[1] == pytest.approx(found[0], rel=0.1)
