@@ -194,3 +194,14 @@ def test_the_step_of_a_clock_does_not_outlive_its_flow() -> None:
     assert isinstance(found.value, Interval)
     assert found.value.half >= 500
     assert detect.rounding_ns() == detect.RESOLUTION_NS
+
+
+@pytest.mark.long
+def test_nothing_is_sent_beyond_a_small_drive() -> None:
+    # Reads of two lengths leave runs undecided, which are tried again with more pairs.
+    times = ("timing.read_us={lsb=40, msb=70}", "timing.program_us={lsb=300, msb=1100}")
+    drive = changed("cell.kind=mlc", "cell.page_order=adjacent", *times)
+    found = Flow(SimulatedTarget(drive), only=("chunk_bytes",)).run()
+    told = str(found.findings["chunk_bytes"])
+    assert "runs have no length" in told
+    assert "refuses" not in told

@@ -111,7 +111,7 @@ def convert(
         trace: The trace or its file, a workload, or a table of requests.
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         to: Its format. Default: by the extension of ``target``.
-        requests: Stop after this many. Default: all.
+        requests: Stop after this many; of a workload, as many as in a run. Default: all.
         capacity: The drive of a workload that says no footprint.
         seed: In place of the workload's.
         overwrite: Also write over the trace itself, and over a file that is no trace of ftlab's.

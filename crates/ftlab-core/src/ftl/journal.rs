@@ -1,7 +1,8 @@
 //! The journal of trims: units that hold nothing, in flash, so that a mount does not bring back what was trimmed.
 //!
 //! It has two areas of reserved blocks, in SLC mode. A log page says which units have been trimmed, or what a mount gave up; a
-//! snapshot says of every unit whether it holds anything. When an area is full, a snapshot goes to the other one, and then the full one is erased.
+//! snapshot says of every unit whether it holds anything. When an area is full, a snapshot goes to the other one, and then the
+//! full one is erased.
 //! Each page says up to which program its statement holds: what was programmed later is newer than the trim.
 //!
 //! A block that holds the last data of a trimmed unit must not be erased before its trim is in the journal. Otherwise older
