@@ -3,6 +3,7 @@
 use ftlab_core::device::{RunControl, simulate};
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::{Observer, RequestRecord};
+use ftlab_trace::apart::Apart;
 use ftlab_trace::logs::RequestLog;
 use ftlab_validation::settings;
 
@@ -10,6 +11,15 @@ use super::{Clock, Scale, hash, in_turn, timed};
 
 /// Most that it may take, as a part of the same run without.
 const ASKED: f64 = 1.1;
+
+/// Whether parts are asked for, and where they are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parted {
+    No,
+    Here,
+    /// As for the request log of `ftlab run`.
+    OnAnotherThread,
+}
 
 /// Hears of every request, and of its parts where they are asked for.
 struct Listener {
@@ -48,21 +58,29 @@ pub(super) fn parts(scale: &Scale) {
             ("host.queue_depth", &32),
         ]);
         let workload = settings(&[("requests", &(scale.requests / 4)), ("read_fraction", &0.5)]);
-        let run = |wants_parts: bool| {
+        let run = |parts: Parted| {
             timed("ideal-page", &device, "uniform", &workload, Clock::Events, |device, source, options| {
-                let mut listener = Listener { wants_parts };
+                let mut listener = Listener { wants_parts: parts != Parted::No };
+                if parts == Parted::OnAnotherThread {
+                    let mut apart = Apart::new(listener);
+                    return simulate(device, source, options, &RunControl::default(), &mut apart);
+                }
                 simulate(device, source, options, &RunControl::default(), &mut listener)
             })
         };
-        let ((without, plain), (_, explained), ratio) = in_turn(scale, || run(false), || run(true));
-        assert_eq!(plain.summary.flash, explained.summary.flash, "parts change nothing");
-        println!(
-            "(k) parts of latency, {name}: {:.1} ns a request without, {ratio:.3} of the time with, by the median of {} rounds (asked \
-             for: {ASKED}), hash {:016x}",
-            without * 1e9 / (scale.requests / 4) as f64,
-            scale.rounds,
-            hash(&plain),
-        );
+        for (parts, place) in
+            [(Parted::OnAnotherThread, "a thread of their own"), (Parted::Here, "the same thread")]
+        {
+            let ((without, plain), (_, explained), ratio) = in_turn(scale, || run(Parted::No), || run(parts));
+            assert_eq!(plain.summary.flash, explained.summary.flash, "parts change nothing");
+            println!(
+                "(k) parts of latency on {place}, {name}: {:.1} ns a request without, {ratio:.3} of the time with, by the median of {} \
+                 rounds (asked for: {ASKED}), hash {:016x}",
+                without * 1e9 / (scale.requests / 4) as f64,
+                scale.rounds,
+                hash(&plain),
+            );
+        }
         let log = || {
             timed("ideal-page", &device, "uniform", &workload, Clock::Events, |device, source, options| {
                 let mut log = RequestLog::create(&folder.path().join("requests.parquet")).unwrap();
@@ -71,7 +89,7 @@ pub(super) fn parts(scale: &Scale) {
                 outcome
             })
         };
-        let ((explained, _), (logged, outcome), ratio) = in_turn(scale, || run(true), log);
+        let ((explained, _), (logged, outcome), ratio) = in_turn(scale, || run(Parted::OnAnotherThread), log);
         println!(
             "(k) requests written with their parts, {name}: {:.1} ns a request more, {ratio:.3} of the time without the file, hash {:016x}",
             (logged - explained) * 1e9 / (scale.requests / 4) as f64,

@@ -3,6 +3,8 @@
 use crate::config::{DeviceConfig, Model, Stop};
 pub use crate::error::RunError;
 use crate::error::refuse;
+use crate::explain::explainer::Explainer;
+use crate::explain::{Explanations, HostTimes};
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::event_port::EventPort;
@@ -210,15 +212,18 @@ impl<B: Layering> Run<'_, B> {
                 port = port.for_cuts();
             }
             let drive = drive.behind(config, layering, port);
-            run_timed(config, drive, admission, metrics, options, control, observer)
+            run_timed(config, drive, admission, metrics, options, control, (observer, None))
         } else {
             let other = reserves.then(|| ReservationPort::new(config, geometry, false).table_bytes());
             let mut port = EventPort::new(config, geometry, log).in_place_of(other);
+            let lanes = port.lanes();
             if explains {
-                port = port.explaining();
+                port = port.telling_all();
             }
             let drive = drive.behind(config, layering, port);
-            run_timed(config, drive, admission, metrics, options, control, observer)
+            let explanations = || Explanations::new(lanes, HostTimes::new(&config.host));
+            let explainer = explains.then(|| Explainer::new(explanations(), observer));
+            run_timed(config, drive, admission, metrics, options, control, (observer, explainer))
         };
         outcome.summary.seed = options.seed;
         outcome.error = failed.or(outcome.error).filter(|error| *error != RunError::Interrupted);
@@ -238,9 +243,9 @@ fn run_timed<L: Layer<C>, C: Clock>(
     metrics: RunMetrics,
     options: &RunOptions,
     control: &RunControl,
-    observer: &mut dyn Observer,
+    listeners: (&mut dyn Observer, Option<Explainer>),
 ) -> RunOutcome {
-    let (mut model, result) = timed::run(config, drive, admission, metrics, options, control, observer);
+    let (mut model, result) = timed::run(config, drive, admission, metrics, options, control, listeners);
     let counts = model.feeder.admission.counts();
     measured(config, &mut model, counts, result.err())
 }

@@ -113,6 +113,25 @@ pub fn prefetch<T>(table: &[T], index: usize) {
     let _ = (table, index);
 }
 
+/// Ask the processor for the memory that follows `written`, a list that grows, to write there. Otherwise all that is written later
+/// waits for it, and soon what is read, too.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(written: &[T]) {
+    /// How far ahead. Memory that another thread has just read takes as long as any other.
+    #[cfg(target_arch = "x86_64")]
+    const AHEAD_BYTES: usize = 512;
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        let address =
+            written.as_ptr().wrapping_add(written.len()).wrapping_byte_add(AHEAD_BYTES).cast::<i8>();
+        // SAFETY: a prefetch never faults, whatever its address.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(address) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = written;
+}
+
 /// A table that is touched at random, and whose copies share what neither side has changed since.
 ///
 /// A session is copied hundreds of times from one state, and each copy touches little. So the first copy of a large table

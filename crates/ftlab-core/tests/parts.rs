@@ -4,9 +4,11 @@ use ftlab_core::buffer::BufferKind;
 use ftlab_core::cause::Cause;
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
+use ftlab_core::explain::{Batch, Explanations};
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::parts::{Part, Parts};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
+use ftlab_core::rng::Rng;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,6 +20,10 @@ struct Explained {
     requests: Vec<RequestRecord>,
     parts: Vec<Parts>,
     commands: Vec<CommandRecord>,
+    /// It hears of no commands, and of requests by itself after the run, from these.
+    apart: bool,
+    told: Option<Box<Explanations>>,
+    batches: Vec<Batch>,
 }
 
 impl Observer for Explained {
@@ -25,10 +31,27 @@ impl Observer for Explained {
         true
     }
     fn wants_commands(&self) -> bool {
-        true
+        !self.apart
     }
     fn wants_parts(&self) -> bool {
         true
+    }
+    fn take_over(&mut self, explanations: Box<Explanations>) -> Option<Box<Explanations>> {
+        if self.apart {
+            self.told = Some(explanations);
+            return None;
+        }
+        Some(explanations)
+    }
+    fn on_told(&mut self, batch: &mut Batch) {
+        self.batches.push(std::mem::replace(batch, Batch::with_room()));
+    }
+    fn on_told_all(&mut self) {
+        assert!(self.requests.is_empty() && self.parts.is_empty());
+        let mut explanations = self.told.take().unwrap();
+        for mut batch in std::mem::take(&mut self.batches) {
+            explanations.hear(&mut batch, self);
+        }
     }
     fn on_parts(&mut self, parts: &Parts) {
         assert_eq!(self.parts.len(), self.requests.len(), "parts come before their request");
@@ -43,10 +66,37 @@ impl Observer for Explained {
 }
 
 fn explained(config: &DeviceConfig, requests: &[Request]) -> Explained {
-    let mut explained = Explained::default();
+    explained_by(Explained::default(), config, requests)
+}
+
+/// The same, found out when all is over.
+fn explained_apart(config: &DeviceConfig, requests: &[Request]) -> Explained {
+    explained_by(Explained { apart: true, ..Explained::default() }, config, requests)
+}
+
+fn explained_by(mut explained: Explained, config: &DeviceConfig, requests: &[Request]) -> Explained {
     let (source, options) = (VecSource::new(requests.to_vec()), RunOptions::default());
     simulate(config, &source, &options, &RunControl::default(), &mut explained).unwrap();
     explained
+}
+
+#[test]
+fn parts_are_the_same_when_they_are_found_out_later() {
+    let changes = json!({ "geometry": { "channels": 2, "ways": 2 }, "ftl": { "striping": "dynamic" },
+        "host": { "link_mb_per_s": 500, "overhead_us": 1 } });
+    let mut rng = Rng::new(3, "apart");
+    let requests: Vec<Request> = (0..30_000)
+        .map(|at| {
+            let op = if rng.below(2) == 0 { Op::Read } else { Op::Write };
+            request(at as f64 * 300.0, op, rng.below(600) * 4, 4 + rng.below(12) as u32)
+        })
+        .collect();
+    let (here, apart) =
+        (explained(&drive(changes.clone()), &requests), explained_apart(&drive(changes), &requests));
+    assert_eq!(here.requests.len(), requests.len());
+    // Many times what is told at once.
+    assert!(here.commands.len() > 50_000, "{} commands", here.commands.len());
+    assert!(here.requests == apart.requests && here.parts == apart.parts);
 }
 
 /// Pages of 4 KiB that cross the bus in 10 us, are read in 50 and programmed in 200, on a drive that is full.
@@ -331,6 +381,8 @@ proptest! {
         same.sort_unstable_by_key(|record| record.index);
         prop_assert_eq!(&same, &log.requests);
         prop_assert_eq!(explained.requests.len(), explained.parts.len());
+        let apart = explained_apart(&config, &requests);
+        prop_assert_eq!((&explained.requests, &explained.parts), (&apart.requests, &apart.parts));
         for (record, parts) in explained.requests.iter().zip(&explained.parts) {
             prop_assert_eq!(parts.sum(), record.end.since(record.arrival).0, "{:?}: {:?}", record, parts);
             prop_assert!(parts.behind_updates() <= behind(parts), "{:?}: {:?}", record, parts);

@@ -4,6 +4,7 @@
 //! run did goes to the [`logs`].
 
 pub mod aged_files;
+pub mod apart;
 mod background;
 mod clock;
 mod columns;

@@ -6,12 +6,14 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use ftlab_core::explain::{Batch, Explanations};
 use ftlab_core::host::request::SourceError;
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{self, Series};
 use ftlab_core::metrics::{CommandRecord, MemoryRecord, Observer, RequestRecord};
 use ftlab_core::time::Time;
 
+use crate::apart::Apart;
 pub use crate::perfetto::EventLog;
 use crate::table::{Cells, Column, TableWriter};
 
@@ -42,8 +44,15 @@ type Row = (RequestRecord, Parts);
 /// independently) that the request waited at longest, or null, and `die_wait_ns` says how long. `update_wait_ns` is what it
 /// waited for requests that write a part of a page, of `wait_read_ns`, `wait_program_ns` and `wait_order_ns`. Rows are in order of completion. The table
 /// can be read back as a trace.
+///
+/// Of a run that tells nobody else of its parts, they are found out on a thread of their own.
 pub struct RequestLog {
     path: String,
+    rows: Apart<Rows>,
+}
+
+/// Rows on their way to the file.
+struct Rows {
     table: TableWriter<Row, BufWriter<File>>,
     /// Of the request that completes next.
     parts: Parts,
@@ -86,7 +95,7 @@ impl RequestLog {
             Cells::f64("update_wait_ns", |(_, parts): &Row| parts.behind_updates() as f64 / 1000.0),
         ]);
         let table = TableWriter::new(file, columns).map_err(|error| failed(&path, error))?;
-        Ok(Self { path, table, parts: Parts::default(), error: None })
+        Ok(Self { path, rows: Apart::new(Rows { table, parts: Parts::default(), error: None }) })
     }
 
     /// Write what is gathered and close the file. One that cannot be read afterwards does not stay.
@@ -94,9 +103,10 @@ impl RequestLog {
     /// # Errors
     /// The first thing that went wrong since it was created.
     pub fn finish(self) -> Result<(), SourceError> {
-        let written = match self.error {
+        let Rows { table, error, .. } = self.rows.into_inner();
+        let written = match error {
             Some(error) => Err(error),
-            None => self.table.finish().and_then(|mut file| file.flush().map_err(|error| unwritten(&error))),
+            None => table.finish().and_then(|mut file| file.flush().map_err(|error| unwritten(&error))),
         };
         written.map_err(|error| {
             // Devices and pipes do.
@@ -109,6 +119,36 @@ impl RequestLog {
 }
 
 impl Observer for RequestLog {
+    fn wants_requests(&self) -> bool {
+        self.rows.wants_requests()
+    }
+
+    fn wants_parts(&self) -> bool {
+        self.rows.wants_parts()
+    }
+
+    fn take_over(&mut self, explanations: Box<Explanations>) -> Option<Box<Explanations>> {
+        self.rows.take_over(explanations)
+    }
+
+    fn on_told(&mut self, batch: &mut Batch) {
+        self.rows.on_told(batch);
+    }
+
+    fn on_told_all(&mut self) {
+        self.rows.on_told_all();
+    }
+
+    fn on_parts(&mut self, parts: &Parts) {
+        self.rows.on_parts(parts);
+    }
+
+    fn on_request(&mut self, record: &RequestRecord) {
+        self.rows.on_request(record);
+    }
+}
+
+impl Observer for Rows {
     fn wants_requests(&self) -> bool {
         true
     }
@@ -183,6 +223,25 @@ impl Observer for Logs {
 
     fn wants_parts(&self) -> bool {
         self.requests.is_some() || self.events.is_some()
+    }
+
+    fn take_over(&mut self, explanations: Box<Explanations>) -> Option<Box<Explanations>> {
+        match (&mut self.requests, &self.events) {
+            (Some(log), None) => log.take_over(explanations),
+            _ => Some(explanations),
+        }
+    }
+
+    fn on_told(&mut self, batch: &mut Batch) {
+        if let Some(log) = &mut self.requests {
+            log.on_told(batch);
+        }
+    }
+
+    fn on_told_all(&mut self) {
+        if let Some(log) = &mut self.requests {
+            log.on_told_all();
+        }
     }
 
     fn on_parts(&mut self, parts: &Parts) {

@@ -216,7 +216,7 @@ impl FtlVisitor for Record<'_> {
                 }
                 let run = RunOptions { seed: options.seed, verify: true, ..RunOptions::default() };
                 let (mut model, result) =
-                    timed::run(config, drive, admission, metrics, &run, control, &mut heard);
+                    timed::run(config, drive, admission, metrics, &run, control, (&mut heard, None));
                 let counts = model.feeder.admission.counts();
                 let outcome = measured(config, &mut model, counts, result.err());
                 let Drive { mut top, mut flash, shadow, .. } = model.drive;

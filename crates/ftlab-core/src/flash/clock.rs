@@ -2,10 +2,10 @@
 
 use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 use crate::config::{ClassTimes, DeviceConfig};
+use crate::explain::told::Teller;
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
-use crate::metrics::parts::Parts;
 use crate::metrics::{CommandRecord, MemoryEvent, MemoryRecord};
 use crate::time::{Rate, Time, nearest};
 
@@ -28,8 +28,7 @@ pub enum Step {
 /// Order of calls: the host submits through the translation layer, watches the tickets, then calls `step_before`. At
 /// equal times, the lane goes first that has been busy longest. That counts from the number of the command with which
 /// the lane began to work without a pause. Commands are numbered as they are submitted, and timers of the host among
-/// them as they are set. All methods but `set_timer`, `cut`, `begin_request` and
-/// `parts` are required.
+/// them as they are set. All methods but `set_timer`, `cut` and `teller` are required.
 pub trait Clock: FlashPort {
     /// Gathers the tickets of one watcher.
     type Watch: Copy + Default;
@@ -58,15 +57,8 @@ pub trait Clock: FlashPort {
     /// already.
     fn arm(&mut self, watch: Self::Watch, watcher: u32) -> u32;
 
-    /// The request with this number is handed to the drive now: what is submitted belongs to it. For ports that know parts.
-    fn begin_request(&mut self, index: u64) {
-        let _ = index;
-    }
-
-    /// What the time consists of since `began`, when the request of a watcher was handed to the drive. The watcher has just been
-    /// told of the last thing that it waited for, and the host may add to it. `None` of ports that do not know.
-    fn parts(&mut self, (watcher, request): (u32, u64), began: Time) -> Option<&mut Parts> {
-        let _ = (watcher, request, began);
+    /// Where the port tells what requests wait for, and the host tells of requests; `None` of ports that do not.
+    fn teller(&mut self) -> Option<&mut Teller> {
         None
     }
 

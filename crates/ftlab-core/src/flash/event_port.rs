@@ -28,25 +28,23 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
+use crate::explain::told::Teller;
 use crate::flash::clock::{Clock, Ledger, Pages, Servers, Step, TIMERS};
 use crate::flash::event_queue::{ARRAY_LINES, BUS_LINE, EventQueue, HOST_LINE};
 use crate::flash::line::NONE;
 use crate::flash::port::{FlashPort, Gathering, Memory, Submission};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
-use crate::metrics::parts::Parts;
 use crate::time::Time;
 
 mod beside;
 mod commands;
 mod ends;
-mod explain;
 mod kinds;
 mod lane;
 mod ticket;
 mod waiters;
 
 use ends::{Node, Stands};
-use explain::Explanations;
 use kinds::Kinds;
 use lane::{Channel, Commands, Lane, Phase};
 use ticket::{Edge, Item, Waiter};
@@ -93,7 +91,7 @@ pub struct EventPort {
     /// What somebody waited for last, and the node that adds up how long.
     last_wait: (Ticket, Ticket),
     /// Where somebody asks what requests wait for.
-    explain: Option<Box<Explanations>>,
+    teller: Option<Box<Teller>>,
     /// Bytes of the tables of the port in whose place this one stands because of a log.
     bytes_in_its_place: Option<u64>,
 }
@@ -140,16 +138,21 @@ impl EventPort {
             ledger: Ledger::new(lanes as usize, geometry.channels as usize, log),
             logged: if log { vec![VecDeque::new(); lanes as usize] } else { Vec::new() },
             last_wait: (Ticket::READY, Ticket::READY),
-            explain: None,
+            teller: None,
             bytes_in_its_place: None,
         }
     }
 
-    /// The same, but it knows what requests wait for.
+    /// The same, but it tells what requests wait for.
     #[must_use]
-    pub fn explaining(mut self) -> Self {
-        self.explain = Some(Box::new(Explanations::new(self.lanes.len())));
+    pub fn telling_all(mut self) -> Self {
+        self.teller = Some(Box::new(Teller::new(self.lanes.len())));
         self
+    }
+
+    /// Dies, or planes where they work independently.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes.len()
     }
 
     /// It stands for a port with tables of this size, because of a log: what logs add is no part of the drive's.
@@ -186,8 +189,8 @@ impl EventPort {
             state.row_number = number;
         }
         state.transfer = (now, now);
-        if self.explain.is_some() && now > free_since {
-            self.explain_held_up(lane, free_since);
+        if self.teller.is_some() && now > free_since {
+            self.tell_held_up(lane, free_since);
         }
         let state = &mut self.lanes[lane as usize];
         let span = self.kinds.get(state.current.kind).bus_in;
@@ -242,7 +245,7 @@ impl EventPort {
             return false;
         }
         let next = self.kinds.get(state.next_kind());
-        next.needs_no_bus && (self.explain.is_none() || kind.is_collection_of(next))
+        next.needs_no_bus && (self.teller.is_none() || kind.is_collection_of(next))
     }
 
     /// The event of a lane: its array has worked, or its data are out.
@@ -319,10 +322,8 @@ impl EventPort {
         state.phase = Phase::Array;
         // A command that waits for the bus does not hold its die yet.
         let asked = std::mem::replace(&mut state.started, self.now);
-        if let Some(explain) = &mut self.explain
-            && self.now > asked
-        {
-            explain.has_bus(&kind, lane, self.now.since(asked));
+        if self.teller.is_some() && self.now > asked {
+            self.tell_bus(lane, asked);
         }
         let line = ARRAY_LINES + kind.line as usize;
         self.events.schedule(line, TIMERS + lane, until + kind.array, number);
@@ -379,8 +380,8 @@ impl EventPort {
     #[inline(always)]
     fn account(&mut self, lane: u32, end: Time) {
         let Lane { started, current, .. } = self.lanes[lane as usize];
-        if self.explain.is_some() {
-            self.explain_work(lane, end);
+        if self.teller.is_some() {
+            self.tell_work(lane, end);
         }
         let cause = self.kinds.get(current.kind).submission.cause_index();
         self.ledger.busy_ps[lane as usize][cause] += end.since(started).0;
@@ -416,8 +417,8 @@ impl EventPort {
             Item::Command { lane: other, turn } => other != lane && self.lanes[other as usize].ended < turn,
             Item::Node(_) => !self.has_ended(after),
         };
-        if self.explain.is_some() {
-            self.explain_new(lane, turn, kind, is_held);
+        if self.teller.is_some() {
+            self.tell_new(lane, turn, kind, is_held);
         }
         if is_held {
             self.add_waiter(after, Waiter::command(lane, turn));
@@ -427,7 +428,7 @@ impl EventPort {
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
         }
         if let Some(logged) = self.logged.get_mut(lane as usize) {
-            let request = self.explain.as_ref().and_then(|explain| explain.request());
+            let request = self.teller.as_ref().and_then(|teller| teller.request());
             logged.push_back((submission.page(), request));
         }
         let state = &mut self.lanes[lane as usize];
@@ -602,14 +603,9 @@ impl Clock for EventPort {
         }
     }
 
-    fn begin_request(&mut self, index: u64) {
-        if let Some(explain) = &mut self.explain {
-            explain.begins(index);
-        }
-    }
-
-    fn parts(&mut self, of: (u32, u64), began: Time) -> Option<&mut Parts> {
-        self.explain.as_mut().map(|explain| explain.parts(of, began, self.now))
+    #[inline]
+    fn teller(&mut self) -> Option<&mut Teller> {
+        self.teller.as_deref_mut()
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::cause::CommandCounts;
 use crate::config::{HostConfig, LinkDuplex};
 use crate::error::{FlashResult, RunError};
+use crate::explain::told::{Batch, Found, Told};
 use crate::flash::clock::{Clock, Step};
 use crate::geometry::SECTOR_BYTES;
 use crate::host::Drive;
@@ -23,7 +24,6 @@ use crate::host::split::Splitter;
 use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
-use crate::metrics::parts::{Part, Parts};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -76,14 +76,14 @@ pub(crate) trait Feeder {
     /// A request has completed.
     fn completed(&mut self, record: &RequestRecord);
 
-    /// Whether [`explained`](Self::explained) is wanted.
+    /// Whether it is to be told what requests wait for.
     fn wants_parts(&self) -> bool {
         false
     }
 
-    /// What the time of the request consists of that completes next.
-    fn explained(&mut self, parts: &Parts) {
-        let _ = parts;
+    /// A request has completed, or several: this was told since the last time. It may be taken out, or stay.
+    fn explain(&mut self, batch: &mut Batch) {
+        let _ = batch;
     }
 }
 
@@ -116,12 +116,11 @@ impl Slot {
     }
 }
 
-/// Of a request whose parts are wanted: when it was handed to the drive. Of those that do not leave at once, also when the drive
-/// had done it, and what of the time between is what.
+/// Of a request whose parts are wanted: when it was handed to the drive, and whether the drive had done it some time ago.
 #[derive(Debug, Clone, Default)]
 struct InDrive {
     begun: Time,
-    done: Option<(Time, Parts)>,
+    is_done: bool,
 }
 
 /// The host and its drive.
@@ -551,55 +550,50 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         self.slots[at as usize].pending = pending;
         if pending == 0 {
             if self.wants_parts {
-                self.explained[at as usize].done = Some((self.now(), Parts::NONE));
+                self.tell_done(at, Told::DoneAtOnce { watcher: at, at: self.now() });
             }
             self.leaving.push_back(at);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn begin_explained(&mut self, at: u32) {
         let now = self.now();
-        self.drive.flash.port.begin_request(self.slots[at as usize].index);
+        let Some(teller) = self.drive.flash.port.teller() else { return };
+        teller.request = self.slots[at as usize].index;
         if self.explained.len() < self.slots.len() {
             self.explained.resize_with(self.slots.len(), InDrive::default);
         }
         let state = &mut self.explained[at as usize];
-        (state.begun, state.done) = (now, None);
+        (state.begun, state.is_done) = (now, false);
     }
 
     /// The drive has done a request that does not leave at once.
     #[cold]
+    #[inline(never)]
     fn end_explained(&mut self, at: u32) {
-        let done = self.now();
-        let state = &mut self.explained[at as usize];
-        let of = (at, self.slots[at as usize].index);
-        state.done = self.drive.flash.port.parts(of, state.begun).map(|parts| (done, *parts));
+        let (request, now) = (self.slots[at as usize].index, self.now());
+        let begun = self.explained[at as usize].begun;
+        self.tell_done(at, Told::Done { watcher: at, request, begun, at: now });
     }
 
-    /// What the time of a request consists of that completes now.
-    #[cold]
-    fn tell_parts(&mut self, at: u32) {
-        let Slot { index, op, sectors, arrival, start, .. } = self.slots[at as usize];
-        let now = self.now();
-        let InDrive { begun, done } = &mut self.explained[at as usize];
-        let (done, parts) = match done {
-            Some((done, parts)) => (*done, parts),
-            None => match self.drive.flash.port.parts((at, index), *begun) {
-                Some(parts) => (now, parts),
-                None => return,
-            },
-        };
-        let mut waited = begun.since(start) - self.overhead + now.since(done);
-        if !self.link_is_instant && matches!(op, Op::Write | Op::Read) {
-            let crossed = self.link.span(u64::from(sectors) * u64::from(SECTOR_BYTES));
-            parts.add(Part::Link, crossed.0);
-            waited = waited - crossed;
+    fn tell_done(&mut self, at: u32, told: Told) {
+        self.explained[at as usize].is_done = true;
+        if let Some(teller) = self.drive.flash.port.teller() {
+            teller.tell(told);
         }
-        parts.add(Part::HostQueue, start.since(arrival).0);
-        parts.add(Part::Overhead, self.overhead.0);
-        parts.add(Part::LinkWait, waited.0);
-        self.feeder.explained(parts);
+    }
+
+    /// A request completes now: tell what the host knows of its time.
+    #[cold]
+    #[inline(never)]
+    fn tell_completion(&mut self, at: u32, record: RequestRecord) {
+        let InDrive { begun, is_done } = self.explained[at as usize];
+        let Some(teller) = self.drive.flash.port.teller() else { return };
+        let found = if is_done { Found::Before } else { Found::Now };
+        teller.completes((at, found), begun, record);
+        self.feeder.explain(&mut teller.batch);
     }
 
     #[inline(always)]
@@ -693,14 +687,15 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.samples {
             self.metrics.sample(now, |totals| self.drive.sample(totals));
         }
-        if self.wants_parts {
-            self.tell_parts(at);
-        }
-        if self.wants_requests {
+        if self.wants_requests || self.wants_parts {
             let slot = &self.slots[at as usize];
             let Slot { index, arrival, start, .. } = *slot;
-            let request = slot.request();
-            self.feeder.completed(&RequestRecord { index, request, arrival, start, end: now });
+            let record = RequestRecord { index, request: slot.request(), arrival, start, end: now };
+            if self.wants_parts {
+                self.tell_completion(at, record);
+            } else {
+                self.feeder.completed(&record);
+            }
         }
         if self.closing {
             return;

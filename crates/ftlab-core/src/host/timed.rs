@@ -2,6 +2,8 @@
 
 use crate::config::{DeviceConfig, Stop};
 use crate::error::RunError;
+use crate::explain::explainer::Explainer;
+use crate::explain::told::Batch;
 use crate::flash::clock::Clock;
 use crate::host::admission::Admission;
 use crate::host::model::{Feeder, HostModel};
@@ -10,7 +12,6 @@ use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
-use crate::metrics::parts::Parts;
 use crate::metrics::{Observer, RequestRecord};
 use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
@@ -19,6 +20,8 @@ use crate::time::Time;
 pub(crate) struct WorkloadFeeder<'r> {
     pub(crate) admission: Admission,
     observer: &'r mut dyn Observer,
+    /// Where parts are wanted.
+    explainer: Option<Explainer>,
     closed: bool,
     stop: Stop,
 }
@@ -70,11 +73,14 @@ impl Feeder for WorkloadFeeder<'_> {
     }
 
     fn wants_parts(&self) -> bool {
-        self.observer.wants_parts()
+        self.explainer.is_some()
     }
 
-    fn explained(&mut self, parts: &Parts) {
-        self.observer.on_parts(parts);
+    #[inline]
+    fn explain(&mut self, batch: &mut Batch) {
+        if let Some(explainer) = &mut self.explainer {
+            explainer.hear(batch, self.observer);
+        }
     }
 }
 
@@ -86,11 +92,11 @@ pub(crate) fn run<'r, L: Layer<C>, C: Clock>(
     metrics: RunMetrics,
     options: &RunOptions,
     control: &RunControl,
-    observer: &'r mut dyn Observer,
+    (observer, explainer): (&'r mut dyn Observer, Option<Explainer>),
 ) -> (HostModel<L, C, WorkloadFeeder<'r>>, Result<(), RunError>) {
     let host = &config.host;
     let closed = host.open().is_none();
-    let feeder = WorkloadFeeder { admission, observer, closed, stop: host.stop() };
+    let feeder = WorkloadFeeder { admission, observer, explainer, closed, stop: host.stop() };
     let mut model = HostModel::new(host, host.depth(), drive, metrics, options.series.is_some(), feeder);
     run_events(&mut model, control);
     model.drain();
@@ -98,6 +104,11 @@ pub(crate) fn run<'r, L: Layer<C>, C: Clock>(
         model.unfinished = model.drive.flash.port.cut();
     }
     flush_command_log(&mut model, true);
+    if let (Some(mut explainer), Some(teller)) =
+        (model.feeder.explainer.take(), model.drive.flash.port.teller())
+    {
+        explainer.hear_last(&mut teller.batch, model.feeder.observer);
+    }
     let result = model.error.take().map_or_else(|| model.check_clock_overflow(), Err);
     (model, result)
 }

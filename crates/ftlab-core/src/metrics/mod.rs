@@ -10,6 +10,7 @@ pub mod summary;
 pub mod warning;
 
 use crate::cause::{Cause, Command, Memory};
+use crate::explain::{Batch, Explanations};
 use crate::host::request::Request;
 use crate::metrics::parts::Parts;
 use crate::time::Time;
@@ -91,6 +92,17 @@ pub trait Observer {
     fn wants_parts(&self) -> bool {
         false
     }
+    /// Before the first request, where parts are wanted: whoever finds them out keeps the explanations, maybe for another thread.
+    /// It hears of [`on_told`](Self::on_told) then, and neither of parts nor of requests. Others give them back.
+    fn take_over(&mut self, explanations: Box<Explanations>) -> Option<Box<Explanations>> {
+        Some(explanations)
+    }
+    /// More was told, for [`Explanations::hear`]. What is left in the batch is told again, so it may be exchanged for another one.
+    fn on_told(&mut self, batch: &mut Batch) {
+        batch.clear();
+    }
+    /// The run has ended, and nothing more is told.
+    fn on_told_all(&mut self) {}
     /// The first request comes next, to a drive with so many free blocks, of so many pages each. Where commands are wanted.
     fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
         let _ = (free_blocks, pages_per_block);

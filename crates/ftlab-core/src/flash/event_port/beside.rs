@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::EventPort;
 use super::ends::{Node, Stands};
 use super::ticket::{Item, Ticket};
+use crate::explain::told::Told;
 use crate::flash::clock::Used;
 use crate::time::Time;
 
@@ -28,8 +29,8 @@ impl EventPort {
     /// A node beside flash that begins and ends at these times.
     pub(super) fn ends_at(&mut self, (start, end): (Time, Time)) -> Ticket {
         let (node, ticket) = self.new_node(Stands::Delay, (0, 0));
-        if let Some(explain) = &mut self.explain {
-            explain.waits_for_turn(node, start.since(self.now));
+        if let Some(teller) = &mut self.teller {
+            teller.tell(Told::WaitsForTurn { node, span: start.since(self.now) });
         }
         self.beside.push(Reverse((end, self.numbers, node)));
         ticket
@@ -94,8 +95,8 @@ impl EventPort {
     pub(super) fn end_beside(&mut self) {
         if let Some(Reverse((time, number, node))) = self.beside.pop() {
             (self.now, self.number) = (time, number);
-            if let Some(explain) = &mut self.explain {
-                explain.moved(node, time);
+            if let Some(teller) = &mut self.teller {
+                teller.tell(Told::Moved { node, at: time });
             }
             self.end_node(node);
         }

@@ -1,10 +1,9 @@
-//! The log of commands, what of them has not ended when a run does, and what is told of them to those who explain.
+//! The log of commands, what of them has not ended when a run does, and what is told of them to whoever explains what requests wait for.
 
-use super::explain::Ran;
 use super::lane::{Commands, Phase};
-use super::ticket::Item;
 use super::{EventPort, Lane};
 use crate::cause::CommandCounts;
+use crate::explain::told::{LaneDoes, Told};
 use crate::metrics::CommandRecord;
 use crate::time::Time;
 
@@ -89,63 +88,71 @@ impl EventPort {
     /// A command begins to exist; the lane does not have it yet.
     #[cold]
     #[inline(never)]
-    pub(super) fn explain_new(&mut self, lane: u32, turn: u64, kind: u32, is_held: bool) {
-        let Some(explain) = &mut self.explain else { return };
-        let kind = self.kinds.get(kind);
-        let state = &self.lanes[lane as usize];
-        explain.fills(lane, state.is_empty(), self.now);
-        if kind.submission.is_background() {
+    pub(super) fn tell_new(&mut self, lane: u32, turn: u64, kind: u32, is_held: bool) {
+        let Some(teller) = &mut self.teller else { return };
+        for kind in self.kinds.from(teller.kinds) {
+            teller.tell(Told::Kind(kind.told()));
+            teller.kinds += 1;
+        }
+        let filled = &mut teller.filled[lane as usize];
+        *filled = if self.lanes[lane as usize].is_empty() { self.now } else { *filled };
+        if self.kinds.get(kind).submission.is_background() {
             return;
         }
-        let body = explain.submitted(Item::Command { lane, turn }, kind.work, self.now);
+        teller.tell(Told::Submitted { lane, kind, turn: turn as u32, request: teller.request, at: self.now });
         if !is_held {
-            self.explain_ready(lane, turn, body);
+            self.tell_ready(lane, turn);
         }
     }
 
     /// A command has begun on a lane that was free since `free_since`.
     #[cold]
-    pub(super) fn explain_held_up(&mut self, lane: u32, free_since: Time) {
-        let kind = self.kinds.get(self.lanes[lane as usize].current.kind);
-        if let Some(explain) = &mut self.explain {
-            explain.held_up(lane, kind, free_since, self.now);
+    #[inline(never)]
+    pub(super) fn tell_held_up(&mut self, lane: u32, free_since: Time) {
+        let Some(teller) = &mut self.teller else { return };
+        let span = self.now.since(teller.filled[lane as usize].max(free_since));
+        if span > Time::ZERO {
+            teller.tell(Told::HeldUp { lane, kind: self.lanes[lane as usize].current.kind, span });
+        }
+    }
+
+    /// A command has the bus, for which it asked before.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn tell_bus(&mut self, lane: u32, asked: Time) {
+        let (kind, waited) = (self.lanes[lane as usize].current.kind, self.now.since(asked));
+        if let Some(teller) = &mut self.teller {
+            teller.tell(Told::HasBus { lane, kind, waited });
         }
     }
 
     /// A command ends, or several in a row.
     #[cold]
     #[inline(never)]
-    pub(super) fn explain_work(&mut self, lane: u32, end: Time) {
-        let Some(explain) = &mut self.explain else { return };
-        let Lane { started, current, .. } = self.lanes[lane as usize];
-        let kind = self.kinds.get(current.kind);
-        explain.ended(kind.work, end);
-        if kind.submission.is_background() {
-            return explain.collected(lane, kind.work, end.since(started));
+    pub(super) fn tell_work(&mut self, lane: u32, end: Time) {
+        let Lane { started, current: Commands { kind, count }, .. } = self.lanes[lane as usize];
+        if let Some(teller) = &mut self.teller {
+            teller.tell(Told::Ended { lane, kind, count, started, end });
         }
-        let array = kind.row(current.count);
-        let ran = Ran { started, end, array, transfer: kind.bus_in + kind.bus_out };
-        explain.worked(lane, &ran);
     }
 
     /// Somebody hears next of the end of a command.
     #[inline]
-    pub(super) fn explain_end(&mut self, lane: u32) {
-        let Some(explain) = &mut self.explain else { return };
+    pub(super) fn tell_end(&mut self, lane: u32) {
+        let Some(teller) = &mut self.teller else { return };
         // What is in a row is all for one cause.
-        let kind = self.kinds.get(self.lanes[lane as usize].current.kind);
-        if kind.submission.is_background() {
-            explain.ends_collecting(kind.work, lane);
+        let kind = self.lanes[lane as usize].current.kind;
+        if self.kinds.get(kind).submission.is_background() {
+            teller.tell(Told::EndedCollecting { lane, kind });
         }
     }
 
     /// What a command depended on has ended.
     #[cold]
-    pub(super) fn explain_released(&mut self, lane: u32, turn: u64) {
-        let Some(explain) = &mut self.explain else { return };
-        if let Some(body) = explain.released_command(lane, turn, self.now) {
-            self.explain_ready(lane, turn, body);
-        }
+    pub(super) fn tell_released(&mut self, lane: u32, turn: u64) {
+        let Some(teller) = &mut self.teller else { return };
+        teller.tell(Told::Released { lane, turn: turn as u32, at: self.now });
+        self.tell_ready(lane, turn);
     }
 
     /// How long the command under way on a lane has waited for the bus with its data. Nobody asks this of a collection.
@@ -164,14 +171,21 @@ impl EventPort {
 
     /// Nothing but its lane holds a command back from now on.
     #[inline(always)]
-    fn explain_ready(&mut self, lane: u32, turn: u64, body: u32) {
+    fn tell_ready(&mut self, lane: u32, turn: u64) {
         let Lane { phase, current, started, begun, .. } = self.lanes[lane as usize];
         // An idle lane that has nothing else to begin with does nothing until this command begins.
-        if phase != Phase::Idle || turn != begun + 1 {
-            let kind = self.kinds.get(current.kind);
-            let waited = self.waited_with_data(lane);
-            let Some(explain) = &mut self.explain else { return };
-            explain.has_to_wait((lane, body), (phase, started, kind), (self.now, waited));
+        if phase == Phase::Idle && turn == begun + 1 {
+            return;
         }
+        let lane_does = match phase {
+            Phase::Idle => LaneDoes::Nothing,
+            Phase::BusIn => LaneDoes::WaitsForBus,
+            Phase::Array | Phase::BusOut => LaneDoes::Works,
+        };
+        let waited = self.waited_with_data(lane);
+        // Of commands in a row, the last may begin later than now.
+        let since = self.now.0.wrapping_sub(started.0);
+        let Some(teller) = &mut self.teller else { return };
+        teller.tell(Told::Waits { lane, kind: current.kind, lane_does, since, waited });
     }
 }

@@ -3,6 +3,7 @@
 use super::lane::Phase;
 use super::ticket::{Edge, Item, Ticket, Waiter};
 use super::{EventPort, NONE};
+use crate::explain::told::Told;
 use crate::flash::clock::Step;
 
 /// What a node stands for.
@@ -62,8 +63,8 @@ impl EventPort {
         state.stands = stands;
         state.words = words;
         let ticket = Ticket::of_node(node, state.generation);
-        if let Some(explain) = &mut self.explain {
-            explain.begins_beside(node, self.now);
+        if let Some(teller) = &mut self.teller {
+            teller.tell(Told::Beside { node, request: teller.request, at: self.now });
         }
         (node, ticket)
     }
@@ -127,8 +128,8 @@ impl EventPort {
         if !state.waiters.are_of(turn) {
             return;
         }
-        if self.explain.is_some() {
-            self.explain_end(lane);
+        if self.teller.is_some() {
+            self.tell_end(lane);
         }
         let state = &mut self.lanes[lane as usize];
         let waiter = state.waiters.take();
@@ -182,8 +183,8 @@ impl EventPort {
         let mut waiter = std::mem::replace(&mut state.waiter, Waiter::NOBODY);
         let mut at = std::mem::replace(&mut state.edges, NONE);
         let is_awaited = waiter != Waiter::NOBODY;
-        if let Some(explain) = &mut self.explain {
-            explain.ends_beside(node, is_awaited);
+        if let Some(teller) = &mut self.teller {
+            teller.tell(Told::EndedBeside { node, is_awaited });
         }
         if !is_awaited {
             return false;
@@ -209,8 +210,8 @@ impl EventPort {
     #[inline(always)]
     fn hear(&mut self, watcher: u32) {
         self.finished.push(watcher);
-        if let Some(explain) = &mut self.explain {
-            explain.tell(watcher);
+        if let Some(teller) = &mut self.teller {
+            teller.heard(watcher);
         }
     }
 
@@ -224,8 +225,8 @@ impl EventPort {
                     return;
                 }
                 let is_join = state.stands == Stands::Join;
-                if let Some(explain) = &mut self.explain {
-                    explain.released_node(node, is_join, self.now);
+                if let Some(teller) = &mut self.teller {
+                    teller.tell(Told::ReleasedNode { node, is_join, at: self.now });
                 }
                 if is_join {
                     self.ended.push(node);
@@ -235,8 +236,8 @@ impl EventPort {
             }
             Item::Command { lane, turn } => {
                 self.lanes[lane as usize].release(turn);
-                if self.explain.is_some() {
-                    self.explain_released(lane, turn);
+                if self.teller.is_some() {
+                    self.tell_released(lane, turn);
                 }
                 if self.lanes[lane as usize].phase == Phase::Idle {
                     self.mark(lane);

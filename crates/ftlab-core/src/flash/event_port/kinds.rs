@@ -2,6 +2,7 @@
 
 use crate::cause::Command;
 use crate::config::DeviceConfig;
+use crate::explain::told;
 use crate::flash::clock::{ArrayLines, Spans};
 use crate::flash::port::Submission;
 use crate::metrics::parts::Work;
@@ -22,8 +23,6 @@ pub(super) struct Kind {
     pub(super) needs_no_bus: bool,
     /// Its data cross the bus before the array works.
     pub(super) brings_data: bool,
-    /// What a request does with it, or waits for.
-    pub(super) work: Work,
 }
 
 impl Kind {
@@ -35,6 +34,16 @@ impl Kind {
     /// Whether both are for one cause, for which nobody waits command by command.
     pub(super) fn is_collection_of(&self, other: &Self) -> bool {
         self.submission.is_background() && self.submission.cause() == other.submission.cause()
+    }
+
+    /// What of it matters to whoever explains what requests wait for.
+    pub(super) fn told(&self) -> told::Kind {
+        told::Kind {
+            work: Work::of(self.submission.command(), self.submission.cause()),
+            is_background: self.submission.is_background(),
+            array: self.array,
+            transfer: self.bus_in + self.bus_out,
+        }
     }
 
     /// How long the array works for `count` of them in a row.
@@ -71,6 +80,11 @@ impl Kinds {
     #[inline(always)]
     pub(super) fn get(&self, kind: u32) -> &Kind {
         &self.all[kind as usize]
+    }
+
+    /// Those with this number, and after.
+    pub(super) fn from(&self, number: u32) -> &[Kind] {
+        &self.all[number as usize..]
     }
 
     /// Whether copies within a plane are sent in no time.
@@ -114,7 +128,6 @@ impl Kinds {
             bus_out,
             line: self.lines.of(submission) as u32,
             brings_data: submission.command() == Command::Program,
-            work: Work::of(submission.command(), submission.cause()),
             needs_no_bus: self.spans.command == Time::ZERO
                 && matches!(submission.command(), Command::Copyback | Command::Erase),
         });

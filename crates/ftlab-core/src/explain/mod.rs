@@ -9,17 +9,24 @@
 //!
 //! Nobody but collection itself waits for a part of it: who waits for one waits for all of it. Most commands may be such,
 //! and nothing is kept of them.
+//!
+//! All this follows from what is told while the run goes on (`told.rs`), and changes nothing in it. So an observer may find it out
+//! on another thread: see [`Observer::take_over`].
 
 use std::collections::VecDeque;
 
-use super::kinds::Kind;
-use super::lane::Phase;
-use super::ticket::Item;
+use crate::config::HostConfig;
+use crate::geometry::SECTOR_BYTES;
+use crate::host::request::{Op, Request};
 use crate::metrics::parts::{Part, Parts, WORKS, Work};
-use crate::time::Time;
+use crate::metrics::{Observer, RequestRecord};
+use crate::time::{Rate, Time};
 
-/// Stands for no request.
-pub(super) const NO_REQUEST: u64 = u64::MAX;
+pub(crate) mod explainer;
+pub(crate) mod told;
+
+pub use told::Batch;
+use told::{Found, Kind, LaneDoes, NO_REQUEST, Told, Turn};
 
 /// In the place of a body, with the number of a lane: of steps of collections, which have none.
 const LANE: u32 = 1 << 31;
@@ -34,12 +41,12 @@ fn may_be(part: Part, last_of: &LastOf, since: Time) -> bool {
 
 /// How a command ran, once it has ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ran {
+struct Ran {
     /// It has held its lane since then.
-    pub(super) started: Time,
-    pub(super) end: Time,
-    pub(super) array: Time,
-    pub(super) transfer: Time,
+    started: Time,
+    end: Time,
+    array: Time,
+    transfer: Time,
 }
 
 /// Of flash work for the host, the places.
@@ -82,15 +89,13 @@ impl Own {
 #[derive(Debug, Clone)]
 struct Lane {
     /// The turns and bodies of the steps that have not ended and are no collection's.
-    steps: VecDeque<(u64, u32)>,
+    steps: VecDeque<(Turn, u32)>,
     /// How long it has worked, in picoseconds, by [`Work`].
     worked: [u64; WORKS],
     /// Of what it did for the host: for requests that write a part of a page.
     updates: u64,
     /// A command waited for the bus, and the die with it.
     bus_wait: u64,
-    /// When its queue was filled last.
-    filled: Time,
     /// It was free, and the first of its queue waited for something: for what.
     has_held_up: bool,
     held_up: Parts,
@@ -109,6 +114,9 @@ struct Ended {
 impl Ended {
     const NOTHING: Self = Self { body: LANE, work: Work::BUFFER };
 }
+
+/// When the drive had done a request, and what the time until then consists of.
+type Done = (Time, Parts);
 
 /// A step: a command, several in a row, or something beside flash.
 #[derive(Debug, Clone, Copy)]
@@ -134,13 +142,36 @@ struct Body {
     held_up: Parts,
 }
 
-/// What is known of steps, lanes and watchers.
-#[derive(Debug, Clone)]
-pub(super) struct Explanations {
-    /// The request that was handed to the drive last: what is submitted is for it.
+/// What the host takes for a request beside the drive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostTimes {
+    overhead: Time,
+    link: Rate,
+}
+
+impl HostTimes {
+    pub(crate) fn new(host: &HostConfig) -> Self {
+        Self { overhead: Time::from_us(host.overhead_us), link: Rate::from_mb_per_s(host.link_mb_per_s) }
+    }
+
+    /// How long the data of a request cross the link.
+    fn on_link(&self, request: &Request) -> Time {
+        if self.link.is_instant() || !matches!(request.op, Op::Read | Op::Write) {
+            return Time::ZERO;
+        }
+        self.link.span(u64::from(request.sectors) * u64::from(SECTOR_BYTES))
+    }
+}
+
+/// What is known of kinds, steps, lanes and watchers.
+#[derive(Debug)]
+pub struct Explanations {
+    times: HostTimes,
+    kinds: Vec<Kind>,
+    /// The request for which something was submitted last.
     request: u64,
-    /// What it reads: if it programs next, these are pages of which it writes a part.
-    reads: Vec<Item>,
+    /// The lanes and turns of what it reads: if it programs next, these are pages of which it writes a part.
+    reads: Vec<(u32, Turn)>,
     /// How many of `reads` are of this request.
     read_count: usize,
     /// The bodies of nodes.
@@ -153,8 +184,12 @@ pub(super) struct Explanations {
     works: u32,
     last_of: LastOf,
     lanes: Vec<Lane>,
+    /// The step that was submitted or released last, if it is no collection's.
+    ready: Option<u32>,
     /// What each watcher has heard of last.
-    told: Vec<Ended>,
+    heard: Vec<Ended>,
+    /// By watcher: what the time of its request consists of, which the drive has done and which has not completed.
+    done: Vec<Done>,
     ending: Ended,
     /// The parts of the last step that ended and was no join, whose it is, and how long it went on without a pause at the end.
     latest: Parts,
@@ -166,21 +201,22 @@ pub(super) struct Explanations {
     of_others: Parts,
 }
 
-// Called from the middle of the hot loop, and seldom wanted there: kept out of it.
 impl Explanations {
-    pub(super) fn new(lanes: usize) -> Self {
+    /// Of a drive with so many lanes.
+    pub(crate) fn new(lanes: usize, times: HostTimes) -> Self {
         let lane = Lane {
             steps: VecDeque::new(),
             worked: [0; WORKS],
             updates: 0,
             bus_wait: 0,
-            filled: Time::ZERO,
             has_held_up: false,
             held_up: Parts::NONE,
             request: NO_REQUEST,
             own: Own::default(),
         };
         Self {
+            times,
+            kinds: Vec::new(),
             request: NO_REQUEST,
             reads: Vec::new(),
             read_count: 0,
@@ -190,7 +226,9 @@ impl Explanations {
             works: 0,
             last_of: [Time::ZERO; WORKS],
             lanes: vec![lane; lanes],
-            told: Vec::new(),
+            ready: None,
+            heard: Vec::new(),
+            done: Vec::new(),
             ending: Ended::NOTHING,
             latest: Parts::NONE,
             latest_body: LANE,
@@ -200,56 +238,139 @@ impl Explanations {
         }
     }
 
-    /// What is submitted from now on is for this request.
-    pub(super) fn begins(&mut self, request: u64) {
-        (self.request, self.read_count) = (request, 0);
+    /// Hear of what was told, batch by batch, and tell `observer` of requests that complete, each after its parts. The batch is
+    /// empty afterwards.
+    pub fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
+        let mut completed = batch.completed.drain(..);
+        for told in batch.told.drain(..) {
+            if let Told::Completed { watcher, found, begun } = told {
+                if let Some(record) = completed.next() {
+                    self.completed((watcher, found), begun, &record, observer);
+                }
+            } else {
+                self.hear_of(told);
+            }
+        }
     }
 
-    /// The request that commands are submitted for.
-    pub(super) fn request(&self) -> Option<u64> {
-        (self.request != NO_REQUEST).then_some(self.request)
+    #[inline(always)]
+    fn hear_of(&mut self, told: Told) {
+        match told {
+            Told::Completed { .. } => {}
+            Told::Kind(kind) => self.kinds.push(kind),
+            Told::Submitted { lane, kind, turn, request, at } => {
+                let kind = self.kinds[kind as usize];
+                let body = self.submitted(request, kind.work, at);
+                self.lanes[lane as usize].steps.push_back((turn, body));
+                self.reads_next(lane, turn, kind.work);
+                self.ready = Some(body);
+            }
+            Told::Waits { lane, kind, lane_does, since, waited } => {
+                let kind = self.kinds[kind as usize];
+                self.has_to_wait(lane, (lane_does, kind), (since, waited));
+            }
+            Told::Released { lane, turn, at } => {
+                self.ready = self.body_of(lane, turn);
+                if let Some(body) = self.ready {
+                    self.released(body, false, at);
+                }
+            }
+            Told::HeldUp { lane, kind, span } => self.held_up(lane, self.kinds[kind as usize], span),
+            Told::HasBus { lane, kind, waited } => self.has_bus(self.kinds[kind as usize], lane, waited),
+            Told::Ended { lane, kind, count, started, end } => {
+                self.ended(lane, self.kinds[kind as usize], count, (started, end));
+            }
+            Told::EndedFor { lane, kind, watcher, started, end } => {
+                self.ended(lane, self.kinds[kind as usize], 1, (started, end));
+                put(&mut self.heard, watcher, self.ending, Ended::NOTHING);
+            }
+            Told::EndedCollecting { lane, kind } => {
+                self.ending = Ended { body: LANE | lane, work: self.kinds[kind as usize].work };
+            }
+            Told::Beside { node, request, at } => {
+                let body = self.submitted(request, Work::BUFFER, at);
+                put(&mut self.nodes, node, body, 0);
+            }
+            Told::WaitsForTurn { node, span } => {
+                self.bodies[self.nodes[node as usize] as usize].queued = span;
+            }
+            // A join is no work of its own.
+            Told::ReleasedNode { node, is_join, at } => self.released(self.nodes[node as usize], is_join, at),
+            Told::Moved { node, at } => self.moved(node, at),
+            Told::EndedBeside { node, is_awaited } => self.ended_beside(node, is_awaited),
+            Told::Heard { watcher } => put(&mut self.heard, watcher, self.ending, Ended::NOTHING),
+            Told::Done { watcher, request, begun, at } => {
+                let parts = *self.parts((watcher, request), begun, at);
+                put(&mut self.done, watcher, (at, parts), Done::default());
+            }
+            Told::DoneAtOnce { watcher, at } => {
+                put(&mut self.done, watcher, (at, Parts::NONE), Done::default());
+            }
+        }
+    }
+
+    /// A request completes: add to its parts what is the host's.
+    fn completed(
+        &mut self,
+        (watcher, found): (u32, Found),
+        begun: Time,
+        record: &RequestRecord,
+        observer: &mut dyn Observer,
+    ) {
+        let RequestRecord { index, arrival, start, end, ref request } = *record;
+        let HostTimes { overhead, .. } = self.times;
+        let link = self.times.on_link(request);
+        let (done, parts) = match found {
+            Found::Before => {
+                let (done, parts) = &mut self.done[watcher as usize];
+                (*done, parts)
+            }
+            Found::Now => (end, self.parts((watcher, index), begun, end)),
+        };
+        parts.add(Part::HostQueue, start.since(arrival).0);
+        parts.add(Part::Overhead, overhead.0);
+        parts.add(Part::Link, link.0);
+        parts.add(Part::LinkWait, (begun.since(start) - overhead + end.since(done) - link).0);
+        observer.on_parts(parts);
+        observer.on_request(record);
     }
 
     /// The body of a command that has not ended, unless it is a collection's.
-    fn body_of(&self, lane: u32, turn: u64) -> Option<u32> {
+    fn body_of(&self, lane: u32, turn: Turn) -> Option<u32> {
         let steps = &self.lanes[lane as usize].steps;
-        let at = steps.binary_search_by_key(&turn, |(turn, _)| *turn).ok()?;
+        let (first, _) = *steps.front()?;
+        let behind = |turn: Turn| turn.wrapping_sub(first);
+        let at = steps.binary_search_by_key(&behind(turn), |(turn, _)| behind(*turn)).ok()?;
         Some(steps[at].1)
-    }
-
-    /// A step beside flash begins to exist, or a join.
-    pub(super) fn begins_beside(&mut self, node: u32, now: Time) {
-        let _ = self.submitted(Item::Node(node), Work::BUFFER, now);
     }
 
     /// A step begins to exist. Returns its body.
     #[inline(always)]
-    pub(super) fn submitted(&mut self, item: Item, work: Work, now: Time) -> u32 {
+    fn submitted(&mut self, request: u64, work: Work, now: Time) -> u32 {
         let body = self.free.pop().unwrap_or_else(|| self.new_body());
+        if request != self.request {
+            (self.request, self.read_count) = (request, 0);
+        }
         let is_update = self.read_count > 0 && work == Work::PROGRAM;
         if is_update {
             self.read_for_update();
         }
-        // Without a jump: whether a command reads or programs cannot be foreseen.
-        if self.read_count == self.reads.len() {
-            self.reads.resize(2 * self.read_count + 1, item);
-        }
-        self.reads[self.read_count] = item;
-        self.read_count += usize::from(work == Work::READ);
-        match item {
-            Item::Command { lane, turn } => self.lanes[lane as usize].steps.push_back((turn, body)),
-            Item::Node(node) => {
-                if self.nodes.len() <= node as usize {
-                    self.nodes.resize(node as usize + 1, 0);
-                }
-                self.nodes[node as usize] = body;
-            }
-        }
         let state = &mut self.bodies[body as usize];
-        (state.request, state.work, state.is_update) = (self.request, work, is_update);
+        (state.request, state.work, state.is_update) = (request, work, is_update);
         (state.began, state.ready, state.queued) = (now, now, Time::ZERO);
         (state.had_to_wait, state.had_others) = (false, false);
         body
+    }
+
+    /// A command was submitted: it may read for a program that comes next.
+    #[inline(always)]
+    fn reads_next(&mut self, lane: u32, turn: Turn, work: Work) {
+        // Without a jump: whether a command reads or programs cannot be foreseen.
+        if self.read_count == self.reads.len() {
+            self.reads.resize(2 * self.read_count + 1, (lane, turn));
+        }
+        self.reads[self.read_count] = (lane, turn);
+        self.read_count += usize::from(work == Work::READ);
     }
 
     /// What was read is of pages of which the request writes a part.
@@ -257,9 +378,8 @@ impl Explanations {
     #[inline(never)]
     fn read_for_update(&mut self) {
         for at in 0..std::mem::take(&mut self.read_count) {
-            if let Item::Command { lane, turn } = self.reads[at]
-                && let Some(body) = self.body_of(lane, turn)
-            {
+            let (lane, turn) = self.reads[at];
+            if let Some(body) = self.body_of(lane, turn) {
                 self.bodies[body as usize].is_update = true;
             }
         }
@@ -286,37 +406,14 @@ impl Explanations {
         self.bodies.len() as u32 - 1
     }
 
-    /// A step beside flash waits for its turn first.
-    pub(super) fn waits_for_turn(&mut self, node: u32, span: Time) {
-        self.bodies[self.nodes[node as usize] as usize].queued = span;
-    }
-
-    /// A step beside flash ends, or a join: what is told and released now is so by that.
+    /// A step beside flash ends, or a join.
     #[inline]
-    pub(super) fn ends_beside(&mut self, node: u32, is_awaited: bool) {
+    fn ended_beside(&mut self, node: u32, is_awaited: bool) {
         let body = self.nodes[node as usize];
         self.free.push(body);
         if is_awaited {
             self.ending = Ended { body, work: self.bodies[body as usize].work };
         }
-    }
-
-    /// A command of a collection ends, for which somebody waits.
-    #[cold]
-    pub(super) fn ends_collecting(&mut self, work: Work, lane: u32) {
-        self.ending = Ended { body: LANE | lane, work };
-    }
-
-    /// What a command waits for has ended with what is ending now. Returns its body, if it is no collection's.
-    pub(super) fn released_command(&mut self, lane: u32, turn: u64, now: Time) -> Option<u32> {
-        let body = self.body_of(lane, turn)?;
-        self.released(body, false, now);
-        Some(body)
-    }
-
-    /// The same for a node. A join is no work of its own.
-    pub(super) fn released_node(&mut self, node: u32, is_join: bool, now: Time) {
-        self.released(self.nodes[node as usize], is_join, now);
     }
 
     /// The last of what a step waits for has ended with what is ending now.
@@ -404,24 +501,14 @@ impl Explanations {
         parts
     }
 
-    /// The queue of a lane has one more command; it `was_empty` before.
-    #[inline(always)]
-    pub(super) fn fills(&mut self, lane: u32, was_empty: bool, now: Time) {
-        let filled = &mut self.lanes[lane as usize].filled;
-        *filled = if was_empty { now } else { *filled };
-    }
-
-    /// A command begins on a lane that was free since `free`. As long as it was in its queue, it held up those behind it.
+    /// A command begins on a lane that was free before, and held up those behind it for so long.
     #[cold]
     #[inline(never)]
-    pub(super) fn held_up(&mut self, at: u32, kind: &Kind, free: Time, now: Time) {
+    fn held_up(&mut self, at: u32, kind: Kind, span: Time) {
         let lane = &mut self.lanes[at as usize];
-        let mut left = now.since(lane.filled.max(free)).0;
-        if left == 0 {
-            return;
-        }
+        let mut left = span.0;
         lane.has_held_up = true;
-        if kind.submission.is_background() {
+        if kind.is_background {
             return lane.held_up.add(kind.work.behind(), left);
         }
         let Some((_, body)) = lane.steps.front() else { return };
@@ -440,15 +527,11 @@ impl Explanations {
         lane.held_up.add_updates(if body.is_update { left } else { 0 });
     }
 
-    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first: since `started` a
-    /// command of a `kind`. That one has `waited` for the bus with its data.
+    /// Nothing but its lane holds back the command that is ready now, and the lane has other things to do first: a command of a
+    /// `kind` `since` so many picoseconds. That one has `waited` for the bus with its data.
     #[inline(always)]
-    pub(super) fn has_to_wait(
-        &mut self,
-        (at, waiting): (u32, u32),
-        (phase, started, kind): (Phase, Time, &Kind),
-        (now, waited): (Time, Time),
-    ) {
+    fn has_to_wait(&mut self, at: u32, (lane_does, kind): (LaneDoes, Kind), (since, waited): (u64, Time)) {
+        let Some(waiting) = self.ready else { return };
         let lane = &self.lanes[at as usize];
         let body = &mut self.bodies[waiting as usize];
         (body.had_to_wait, body.knows_held_up) = (true, lane.has_held_up);
@@ -458,12 +541,11 @@ impl Explanations {
         }
         // Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may begin later
         // than now.
-        let since = now.0.wrapping_sub(started.0);
-        let work = if matches!(phase, Phase::Array | Phase::BusOut) { since - waited.0 } else { 0 };
+        let work = if lane_does == LaneDoes::Works { since.wrapping_sub(waited.0) } else { 0 };
         let total = &mut body.worked[kind.work.index()];
         *total = total.wrapping_add(work);
-        body.bus_wait += if phase == Phase::BusIn { since } else { waited.0 };
-        if !kind.submission.is_background()
+        body.bus_wait += if lane_does == LaneDoes::WaitsForBus { since } else { waited.0 };
+        if !kind.is_background
             && let Some((_, under_way)) = lane.steps.front()
             && self.bodies[*under_way as usize].is_update
         {
@@ -475,9 +557,9 @@ impl Explanations {
     /// A command has the bus that it has waited for.
     #[cold]
     #[inline(never)]
-    pub(super) fn has_bus(&mut self, kind: &Kind, lane: u32, waited: Time) {
+    fn has_bus(&mut self, kind: Kind, lane: u32, waited: Time) {
         self.lanes[lane as usize].bus_wait += waited.0;
-        if !kind.submission.is_background() {
+        if !kind.is_background {
             let first = self.lanes[lane as usize].steps.front();
             let Some((_, body)) = first else { return };
             self.bodies[*body as usize].queued = waited;
@@ -486,20 +568,21 @@ impl Explanations {
 
     /// A command ends, or several of a collection in a row.
     #[inline(always)]
-    pub(super) fn ended(&mut self, work: Work, end: Time) {
-        self.works |= 1 << work.index();
-        self.last_of[work.index()] = end;
-    }
-
-    /// It was a collection's, or they were, and took so long.
-    #[inline(always)]
-    pub(super) fn collected(&mut self, lane: u32, work: Work, span: Time) {
-        self.lanes[lane as usize].worked[work.index()] += span.0;
+    fn ended(&mut self, lane: u32, kind: Kind, count: u32, (started, end): (Time, Time)) {
+        let work = kind.work.index();
+        self.works |= 1 << work;
+        self.last_of[work] = end;
+        if kind.is_background {
+            self.lanes[lane as usize].worked[work] += end.since(started).0;
+            return;
+        }
+        let array = Time(kind.array.0 * u64::from(count));
+        self.worked(lane, &Ran { started, end, array, transfer: kind.transfer });
     }
 
     /// A command ends that is no collection's: what is told and released now is so by that.
     #[inline(always)]
-    pub(super) fn worked(&mut self, at: u32, ran: &Ran) {
+    fn worked(&mut self, at: u32, ran: &Ran) {
         let lane = &mut self.lanes[at as usize];
         let Some((_, step)) = lane.steps.pop_front() else { return };
         self.free.push(step);
@@ -545,7 +628,7 @@ impl Explanations {
     /// What goes on beside flash for a node ends now.
     #[cold]
     #[inline(never)]
-    pub(super) fn moved(&mut self, node: u32, now: Time) {
+    fn moved(&mut self, node: u32, now: Time) {
         let at = self.nodes[node as usize];
         let body = &self.bodies[at as usize];
         let span = now.since(body.ready) - body.queued;
@@ -555,20 +638,11 @@ impl Explanations {
         (self.latest_body, self.latest_run) = (at, span);
     }
 
-    /// A watcher hears of what is ending.
-    #[inline]
-    pub(super) fn tell(&mut self, watcher: u32) {
-        if self.told.len() <= watcher as usize {
-            self.told.resize(watcher as usize + 1, Ended::NOTHING);
-        }
-        self.told[watcher as usize] = self.ending;
-    }
-
     /// What the time since `began` consists of, for the watcher of a request that has just heard of the last thing that it
     /// waited for. Nothing was submitted since then: what is known of that stands.
     #[inline]
-    pub(super) fn parts(&mut self, (watcher, request): (u32, u64), began: Time, now: Time) -> &mut Parts {
-        let last = self.told[watcher as usize];
+    fn parts(&mut self, (watcher, request): (u32, u64), began: Time, now: Time) -> &mut Parts {
+        let last = self.heard[watcher as usize];
         if self.parts_of(last, request, began).is_none() {
             self.of_others = self.waited_for(last, request, began, now);
             return &mut self.of_others;
@@ -642,6 +716,15 @@ impl Body {
         parts.add_updates(share(updates, left, total).min(rest));
         rest
     }
+}
+
+/// Put something at a place of a list, with `nothing` at those before it that were never asked for.
+#[inline(always)]
+fn put<T: Copy>(list: &mut Vec<T>, at: u32, what: T, nothing: T) {
+    if list.len() <= at as usize {
+        list.resize(at as usize + 1, nothing);
+    }
+    list[at as usize] = what;
 }
 
 /// Of `span`, as much as `part` is of `whole`.

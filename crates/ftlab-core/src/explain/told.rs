@@ -1,0 +1,169 @@
+//! What is told while a run goes on, to whoever explains it: a port that keeps time tells of commands, and the host of requests.
+//!
+//! It is little, since the run waits for it to be written down: what follows from it is found out elsewhere, maybe on another
+//! thread. Everything is told in the order in which it happens.
+
+use crate::metrics::RequestRecord;
+use crate::metrics::parts::Work;
+use crate::table;
+use crate::time::Time;
+
+/// Stands for no request.
+pub(crate) const NO_REQUEST: u64 = u64::MAX;
+
+/// What lanes run, as far as it matters here. Kinds have numbers, in the order in which they are told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) work: Work,
+    /// Nobody waits for it command by command.
+    pub(crate) is_background: bool,
+    pub(crate) array: Time,
+    /// On the bus, before the array works and after.
+    pub(crate) transfer: Time,
+}
+
+/// What a lane does while a command comes to wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LaneDoes {
+    Nothing,
+    /// It waits for the bus, before its array works.
+    WaitsForBus,
+    /// It works, or waits for the bus with data.
+    Works,
+}
+
+/// Where the parts of a request are when it completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// What ends now says them.
+    Now,
+    /// They were found when the drive had done it.
+    Before,
+}
+
+/// One of the things that happen. Steps are commands, those of collections left out, and nodes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Told {
+    /// Commands of another kind will come.
+    Kind(Kind),
+    /// A command begins to exist, that is no collection's.
+    Submitted { lane: u32, kind: u32, turn: Turn, request: u64, at: Time },
+    /// Nothing but its lane holds the command back that was submitted or released last. The lane has something to do first: a
+    /// command that it has begun so long ago, and that has waited for the bus with its data for so long.
+    Waits { lane: u32, kind: u32, lane_does: LaneDoes, since: u64, waited: Time },
+    /// What a command waits for has ended with what is ending now.
+    Released { lane: u32, turn: Turn, at: Time },
+    /// A command begins on a lane that was free before: as long as it was in its queue, it held up those behind it.
+    HeldUp { lane: u32, kind: u32, span: Time },
+    /// A command has the bus that it has waited for.
+    HasBus { lane: u32, kind: u32, waited: Time },
+    /// A command ends, or several of a collection in a row: what is told and released next is so by that, where it is no
+    /// collection's.
+    Ended { lane: u32, kind: u32, count: u32, started: Time, end: Time },
+    /// A single command ends that is no collection's, and then a watcher hears of it.
+    EndedFor { lane: u32, kind: u32, watcher: u32, started: Time, end: Time },
+    /// What has ended is a collection's, and somebody waits for it: what is told and released next is so by that.
+    EndedCollecting { lane: u32, kind: u32 },
+    /// A step beside flash begins to exist, or a join.
+    Beside { node: u32, request: u64, at: Time },
+    /// It waits for its turn first.
+    WaitsForTurn { node: u32, span: Time },
+    /// The last of what it waits for has ended with what is ending now.
+    ReleasedNode { node: u32, is_join: bool, at: Time },
+    /// What goes on beside flash for a node ends.
+    Moved { node: u32, at: Time },
+    /// A node ends: what is told and released next is so by that, where somebody waits for it.
+    EndedBeside { node: u32, is_awaited: bool },
+    /// A watcher hears of what is ending.
+    Heard { watcher: u32 },
+    /// The drive has done a request that does not complete at once.
+    Done { watcher: u32, request: u64, begun: Time, at: Time },
+    /// The same, and had nothing to do for it.
+    DoneAtOnce { watcher: u32, at: Time },
+    /// The next of [`Batch::completed`] completes, which was handed to the drive when it had `begun`.
+    Completed { watcher: u32, found: Found, begun: Time },
+}
+
+/// The turn of a command in its lane: the last bits of it, which those do not share that are there at one time.
+pub(crate) type Turn = u32;
+
+/// What was told and nobody has heard yet, for [`Explanations::hear`](super::Explanations::hear).
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    pub(crate) told: Vec<Told>,
+    pub(crate) completed: Vec<RequestRecord>,
+}
+
+/// Things told that are worth handing over at once: enough that waking a thread for them takes little.
+const FULL: usize = 8192;
+
+impl Batch {
+    /// An empty one with room for as much as is handed over at once.
+    pub fn with_room() -> Self {
+        let told = FULL + FULL / 8;
+        Self { told: Vec::with_capacity(told), completed: Vec::with_capacity(told / 4) }
+    }
+
+    /// Whether it is worth handing over.
+    #[inline(always)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.told.len() >= FULL
+    }
+
+    /// Forget what was told.
+    pub fn clear(&mut self) {
+        self.told.clear();
+        self.completed.clear();
+    }
+}
+
+/// Keeps what is told, and what the teller needs for that.
+#[derive(Debug, Clone)]
+pub struct Teller {
+    pub(crate) batch: Batch,
+    /// The request that was handed to the drive last: what is submitted is for it.
+    pub(crate) request: u64,
+    /// How many kinds were told.
+    pub(crate) kinds: u32,
+    /// When the queue of each lane was filled last.
+    pub(crate) filled: Vec<Time>,
+}
+
+impl Teller {
+    pub(crate) fn new(lanes: usize) -> Self {
+        Self { batch: Batch::default(), request: NO_REQUEST, kinds: 0, filled: vec![Time::ZERO; lanes] }
+    }
+
+    #[inline(always)]
+    pub(crate) fn tell(&mut self, told: Told) {
+        self.batch.told.push(told);
+        table::prefetch_to_write(&self.batch.told);
+    }
+
+    /// A watcher hears of what is ending.
+    #[inline(always)]
+    pub(crate) fn heard(&mut self, watcher: u32) {
+        match self.batch.told.last_mut() {
+            // Most hear of a command right after its end. Of a collection, that was not the last thing told.
+            Some(last @ &mut Told::Ended { lane, kind, count: 1, started, end }) => {
+                *last = Told::EndedFor { lane, kind, watcher, started, end };
+            }
+            _ => self.tell(Told::Heard { watcher }),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn completes(&mut self, (watcher, found): (u32, Found), begun: Time, record: RequestRecord) {
+        self.batch.completed.push(record);
+        table::prefetch_to_write(&self.batch.completed);
+        self.tell(Told::Completed { watcher, found, begun });
+    }
+
+    /// The request that commands are submitted for.
+    pub(crate) fn request(&self) -> Option<u64> {
+        (self.request != NO_REQUEST).then_some(self.request)
+    }
+}
+
+// A run writes some of these for each request.
+const _: () = assert!(size_of::<Told>() <= 32);
