@@ -261,6 +261,8 @@ def test_requests_of_a_workload_are_written_as_a_run_serves_them(tmp_path: Path)
         package.convert(3, tmp_path / "x.csv")
     with pytest.raises(package.ConfigError, match=r"^seed = 3: belongs to a workload$"):
         package.convert(done.trace, tmp_path / "x.csv", seed=3)
+    with pytest.raises(package.ConfigError, match=r"^capacity = 1MiB: belongs to a workload$"):
+        package.convert(done.trace, tmp_path / "x.csv", capacity="1MiB")
 
 
 def test_workloads_stand_where_files_do(tmp_path: Path, spc: Path) -> None:

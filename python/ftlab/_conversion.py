@@ -97,7 +97,7 @@ def convert(
     to: str | None = None,
     *,
     requests: int | None = None,
-    capacity: str | int = DEFAULT_CAPACITY,
+    capacity: str | int | None = None,
     seed: int | None = None,
     overwrite: bool = False,
     progress: Progress = None,
@@ -112,7 +112,7 @@ def convert(
         target: The file to write; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress it.
         to: Its format. Default: by the extension of ``target``.
         requests: Stop after this many; of a workload, as many as in a run. Default: all.
-        capacity: The drive of a workload that says no footprint.
+        capacity: The drive of a workload that says no footprint. Default: ``"64GiB"``.
         seed: In place of the workload's.
         overwrite: Also write over the trace itself, and over a file that is no trace of ftlab's.
         progress: Called now and then with the share of the input that is read, if known, and the requests so far.
@@ -126,8 +126,9 @@ def convert(
     path, limit = Path(target), whole_or_none("requests", requests, 1)
     chosen = _format_of(path, to)
     given = Trace(trace) if isinstance(trace, str | os.PathLike) else trace
-    if seed is not None and not isinstance(given, Workload):
-        raise ConfigError(f"seed = {seed}: belongs to a workload")
+    for name, value in {"capacity": capacity, "seed": seed}.items():
+        if value is not None and not isinstance(given, Workload):
+            raise ConfigError(f"{name} = {value}: belongs to a workload")
     outputs.check(path, outputs.TRACE, inputs=inputs_of(given), overwrite=overwrite)
     if isinstance(given, Trace):
         with wanted_reading(progress, f"converting {given.path.name}") as tell:
@@ -135,7 +136,8 @@ def convert(
                 given.path, path, chosen, reading=given.reading(), requests=limit, progress=tell
             )
     else:
-        source = requests_of(given, capacity, whole_or_none("seed", seed), limit, "trace")
+        drive = DEFAULT_CAPACITY if capacity is None else capacity
+        source = requests_of(given, drive, whole_or_none("seed", seed), limit, "trace")
         with wanted_reading(progress, f"writing {source.name}") as tell:
             count, skipped, lost, remarks = source.write(path, chosen, requests=limit, progress=tell)
     outputs.mark(path)

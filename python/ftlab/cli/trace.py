@@ -229,7 +229,6 @@ def convert(
     if target.is_dir():
         raise click.UsageError(f"{target}: is a directory, expected a file to write")
     to = _target_format(target, to)
-    capacity = capacity or DEFAULT_CAPACITY
     done = conversion.convert(source, target, to, requests=requests, capacity=capacity, seed=seed, overwrite=overwrite)
     tell_skipped(name, done.skipped_records)
     tell_remarks(name, done.remarks)
