@@ -3,8 +3,6 @@
 use crate::config::{DeviceConfig, Model, Stop};
 pub use crate::error::RunError;
 use crate::error::refuse;
-use crate::explain::explainer::Explainer;
-use crate::explain::{Explanations, HostTimes};
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
 use crate::flash::event_port::EventPort;
@@ -21,8 +19,11 @@ use crate::host::{Drive, cache_alone, timed, untimed};
 use crate::interrupt::Interrupt;
 use crate::layer::{Bare, Ftl, Layer, Layering};
 use crate::metrics::Observer;
+use crate::metrics::explain::explainer::Explainer;
+use crate::metrics::explain::{Explanations, HostTimes};
 use crate::metrics::summary::PreconditionSummary;
 pub use crate::run::{RunControl, RunOptions, RunOutcome};
+use crate::time::{Rate, Time};
 use crate::verify::ShadowStore;
 
 /// Put the drive together, precondition it, run the workload, and report.
@@ -221,8 +222,12 @@ impl<B: Layering> Run<'_, B> {
                 port = port.telling_all();
             }
             let drive = drive.behind(config, layering, port);
-            let explanations = || Explanations::new(lanes, HostTimes::new(&config.host));
-            let explainer = explains.then(|| Explainer::new(explanations(), observer));
+            let explainer = explains.then(|| {
+                let host = &config.host;
+                let overhead = Time::from_us(host.overhead_us);
+                let link = Rate::from_mb_per_s(host.link_mb_per_s);
+                Explainer::new(Explanations::new(lanes, HostTimes { overhead, link }), observer)
+            });
             run_timed(config, drive, admission, metrics, options, control, (observer, explainer))
         };
         outcome.summary.seed = options.seed;

@@ -7,7 +7,6 @@ pub mod config;
 pub mod crash;
 pub mod device;
 pub mod error;
-pub mod explain;
 pub mod flash;
 pub mod ftl;
 pub mod geometry;

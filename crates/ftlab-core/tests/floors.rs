@@ -51,7 +51,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "flash/contents",
         ],
     ),
-    ("metrics", &["cause", "time", "tape", "host/request"]),
+    ("metrics", &["cause", "time", "table", "tape", "geometry", "host/request"]),
     ("run", &["error", "interrupt", "metrics"]),
     ("mapcache", &["error", "table", "time", "quantity", "scheme", "geometry", "plane_order", "recency"]),
     ("buffer", &["error", "quantity", "table", "scheme", "geometry", "recency"]),
@@ -237,6 +237,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "error",
             "interrupt",
+            "time",
             "geometry",
             "host/request",
             "metrics",

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use ftlab_core::explain::{Batch, Explanations};
+use ftlab_core::metrics::explain::{Batch, Explanations};
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::{Observer, RequestRecord};
 

@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use ftlab_core::explain::{Batch, Explanations};
 use ftlab_core::host::request::SourceError;
+use ftlab_core::metrics::explain::{Batch, Explanations};
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::series::{self, Series};
 use ftlab_core::metrics::{CommandRecord, MemoryRecord, Observer, RequestRecord};

@@ -2,10 +2,10 @@
 
 use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 use crate::config::{ClassTimes, DeviceConfig};
-use crate::explain::told::Teller;
 use crate::flash::cell::PageClass;
 use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
+use crate::metrics::explain::told::Teller;
 use crate::metrics::{CommandRecord, MemoryEvent, MemoryRecord};
 use crate::time::{Rate, Time, nearest};
 

@@ -28,12 +28,12 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
-use crate::explain::told::Teller;
 use crate::flash::clock::{Clock, Ledger, Pages, Servers, Step, TIMERS};
 use crate::flash::event_queue::{ARRAY_LINES, BUS_LINE, EventQueue, HOST_LINE};
 use crate::flash::line::NONE;
 use crate::flash::port::{FlashPort, Gathering, Memory, Submission};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
+use crate::metrics::explain::told::Teller;
 use crate::time::Time;
 
 mod beside;

@@ -14,7 +14,6 @@ use crate::access::Access;
 use crate::cause::CommandCounts;
 use crate::config::{HostConfig, LinkDuplex};
 use crate::error::{FlashResult, RunError};
-use crate::explain::told::{Batch, Found, Told};
 use crate::flash::clock::{Clock, Step};
 use crate::geometry::SECTOR_BYTES;
 use crate::host::Drive;
@@ -24,6 +23,7 @@ use crate::host::split::Splitter;
 use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
+use crate::metrics::explain::told::{Batch, Found, Told};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.

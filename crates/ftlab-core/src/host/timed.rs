@@ -2,8 +2,6 @@
 
 use crate::config::{DeviceConfig, Stop};
 use crate::error::RunError;
-use crate::explain::explainer::Explainer;
-use crate::explain::told::Batch;
 use crate::flash::clock::Clock;
 use crate::host::admission::Admission;
 use crate::host::model::{Feeder, HostModel};
@@ -12,6 +10,8 @@ use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
 use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
+use crate::metrics::explain::explainer::Explainer;
+use crate::metrics::explain::told::Batch;
 use crate::metrics::{Observer, RequestRecord};
 use crate::run::{RunControl, RunOptions};
 use crate::time::Time;

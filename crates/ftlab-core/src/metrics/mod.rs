@@ -1,6 +1,7 @@
 //! What is measured: counters, latency, series over time, and the hooks of logs.
 
 pub mod drift;
+pub mod explain;
 pub mod latency;
 pub mod parts;
 pub mod report;
@@ -10,8 +11,8 @@ pub mod summary;
 pub mod warning;
 
 use crate::cause::{Cause, Command, Memory};
-use crate::explain::{Batch, Explanations};
 use crate::host::request::Request;
+use crate::metrics::explain::{Batch, Explanations};
 use crate::metrics::parts::Parts;
 use crate::time::Time;
 

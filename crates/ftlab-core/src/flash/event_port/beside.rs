@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::EventPort;
 use super::ends::{Node, Stands};
 use super::ticket::{Item, Ticket};
-use crate::explain::told::Told;
 use crate::flash::clock::Used;
+use crate::metrics::explain::told::Told;
 use crate::time::Time;
 
 impl EventPort {

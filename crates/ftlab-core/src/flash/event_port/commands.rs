@@ -3,8 +3,8 @@
 use super::lane::{Commands, Phase};
 use super::{EventPort, Lane};
 use crate::cause::CommandCounts;
-use crate::explain::told::{LaneDoes, Told};
 use crate::metrics::CommandRecord;
+use crate::metrics::explain::told::{LaneDoes, Told};
 use crate::time::Time;
 
 impl EventPort {

@@ -3,8 +3,8 @@
 use super::lane::Phase;
 use super::ticket::{Edge, Item, Ticket, Waiter};
 use super::{EventPort, NONE};
-use crate::explain::told::Told;
 use crate::flash::clock::Step;
+use crate::metrics::explain::told::Told;
 
 /// What a node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

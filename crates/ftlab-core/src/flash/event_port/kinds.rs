@@ -2,9 +2,9 @@
 
 use crate::cause::Command;
 use crate::config::DeviceConfig;
-use crate::explain::told;
 use crate::flash::clock::{ArrayLines, Spans};
 use crate::flash::port::Submission;
+use crate::metrics::explain::told;
 use crate::metrics::parts::Work;
 use crate::time::Time;
 

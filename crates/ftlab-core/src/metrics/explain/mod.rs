@@ -15,7 +15,6 @@
 
 use std::collections::VecDeque;
 
-use crate::config::HostConfig;
 use crate::geometry::SECTOR_BYTES;
 use crate::host::request::{Op, Request};
 use crate::metrics::parts::{Part, Parts, WORKS, Work};
@@ -145,15 +144,11 @@ struct Body {
 /// What the host takes for a request beside the drive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostTimes {
-    overhead: Time,
-    link: Rate,
+    pub(crate) overhead: Time,
+    pub(crate) link: Rate,
 }
 
 impl HostTimes {
-    pub(crate) fn new(host: &HostConfig) -> Self {
-        Self { overhead: Time::from_us(host.overhead_us), link: Rate::from_mb_per_s(host.link_mb_per_s) }
-    }
-
     /// How long the data of a request cross the link.
     fn on_link(&self, request: &Request) -> Time {
         if self.link.is_instant() || !matches!(request.op, Op::Read | Op::Write) {
