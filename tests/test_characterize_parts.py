@@ -16,7 +16,7 @@ from ftlab.characterize.detect import Interval
 from ftlab.characterize.report import state
 from ftlab.characterize.scenario import Declined, Estimate, Scenario
 from ftlab.characterize.target import READ, Times
-from ftlab.characterize.truth import truths
+from ftlab.characterize.truth import is_right, truths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -146,6 +146,14 @@ def test_the_buffer_and_what_it_hides_are_found() -> None:
 def test_what_is_faster_flash_is_no_buffer(changes: tuple[str, ...]) -> None:
     found = Flow(SimulatedTarget(changed(*changes)), only=("buffer_bytes", "read_buffer_bytes")).run()
     assert [found.value(name) or 0 for name in ("buffer_bytes", "read_buffer_bytes")] == [0, 0]
+
+
+@pytest.mark.long
+def test_slow_and_fast_pages_are_no_blocks() -> None:
+    drive = Device.load("flexonenand")
+    found, true = Flow(SimulatedTarget(drive)).run().findings, truths(drive)
+    assert "slow and fast pages" in found["block_bytes"].reason
+    assert all(each.status != "found" or is_right(each, true[name]) for name, each in found.items())
 
 
 def made(said: Callable[[], Sequence[Estimate | Declined]]) -> Flow:

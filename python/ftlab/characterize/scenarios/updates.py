@@ -21,6 +21,8 @@ _LEAST_PERIODS, _MOST_WRITES = 6, 1 << 17
 # The paper's form: sectors of an update, for the plateau of bytes over one period.
 SIZES = (1, 2, 4, 8, 16, 32)
 _BLOCK_PAGES = tuple(1 << power for power in range(4, 11))
+# What comes back after fewer pages is no block: classes of pages, such as the fast and slow ones of MLC.
+_LEAST_PAGES = min(_BLOCK_PAGES)
 # Above the median of all, a phase of a period is slow.
 _SLOW = 0.15
 # Programs that an update takes at least where it moves a block.
@@ -209,6 +211,10 @@ def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
     plot = Plot("sectors written", "time until durable (ns)", {"updates": (x, shown.tolist())})
     if value != int(value) or int(value) % (page * SECTOR_BYTES):
         raise UndecidedError("a period is no whole number of pages")
+    if found.period < _LEAST_PAGES * found.width:
+        raise UndecidedError(
+            f"writes are slow again after {found.period} pages: the rhythm of slow and fast pages hides that of blocks"
+        )
     again = _twice(bench, found, page, offset)
     if again is None:
         raise UndecidedError("updates of two pages are not slow twice as often: what is counted may be requests")
