@@ -486,12 +486,6 @@ impl Recent {
         capacity as u64 * 3 + 16
     }
 
-    /// Ask the processor for what a touch of `key` changes.
-    #[inline]
-    pub(crate) fn look_ahead(&self, key: u32) {
-        table::prefetch(&self.place_of, key as usize);
-    }
-
     #[inline]
     pub(crate) fn has(&self, key: u32) -> bool {
         self.place_of[key as usize] != 0

@@ -23,7 +23,7 @@ use crate::host::split::Splitter;
 use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
-use crate::metrics::explain::told::{Batch, Found, Told};
+use crate::metrics::explain::told::{Batch, Told};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -116,13 +116,6 @@ impl Slot {
     }
 }
 
-/// Of a request whose parts are wanted: when it was handed to the drive, and whether the drive had done it some time ago.
-#[derive(Debug, Clone, Default)]
-struct InDrive {
-    begun: Time,
-    is_done: bool,
-}
-
 /// The host and its drive.
 #[derive(Clone)]
 pub(crate) struct HostModel<L, C: Clock, F> {
@@ -134,8 +127,8 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     samples: bool,
     wants_requests: bool,
     wants_parts: bool,
-    /// By slot, where parts are wanted.
-    explained: Vec<InDrive>,
+    /// By slot: when its request was handed to the drive. Where parts are wanted.
+    explained: Vec<Time>,
     /// Most requests in the drive.
     depth: usize,
     can_wait: bool,
@@ -550,7 +543,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         self.slots[at as usize].pending = pending;
         if pending == 0 {
             if self.wants_parts {
-                self.tell_done(at, Told::DoneAtOnce { watcher: at, at: self.now() });
+                self.tell_done(Told::DoneAtOnce { watcher: at, at: self.now() });
             }
             self.leaving.push_back(at);
         }
@@ -563,10 +556,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let Some(teller) = self.drive.flash.port.teller() else { return };
         teller.request = self.slots[at as usize].index;
         if self.explained.len() < self.slots.len() {
-            self.explained.resize_with(self.slots.len(), InDrive::default);
+            self.explained.resize(self.slots.len(), Time::ZERO);
         }
-        let state = &mut self.explained[at as usize];
-        (state.begun, state.is_done) = (now, false);
+        self.explained[at as usize] = now;
     }
 
     /// The drive has done a request that does not leave at once.
@@ -574,12 +566,11 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     #[inline(never)]
     fn end_explained(&mut self, at: u32) {
         let (request, now) = (self.slots[at as usize].index, self.now());
-        let begun = self.explained[at as usize].begun;
-        self.tell_done(at, Told::Done { watcher: at, request, begun, at: now });
+        let begun = self.explained[at as usize];
+        self.tell_done(Told::Done { watcher: at, request, begun, at: now });
     }
 
-    fn tell_done(&mut self, at: u32, told: Told) {
-        self.explained[at as usize].is_done = true;
+    fn tell_done(&mut self, told: Told) {
         if let Some(teller) = self.drive.flash.port.teller() {
             teller.tell(told);
         }
@@ -589,10 +580,9 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     #[cold]
     #[inline(never)]
     fn tell_completion(&mut self, at: u32, record: RequestRecord) {
-        let InDrive { begun, is_done } = self.explained[at as usize];
+        let begun = self.explained[at as usize];
         let Some(teller) = self.drive.flash.port.teller() else { return };
-        let found = if is_done { Found::Before } else { Found::Now };
-        teller.completes((at, found), begun, record);
+        teller.completes(at, begun, record);
         self.feeder.explain(&mut teller.batch);
     }
 

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
-use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
+use crate::mapcache::layout::TranslationLayout;
+use crate::mapcache::own_origin::OwnOrigin;
 use crate::mapcache::runs::{Runs, Window, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::windows::{CandidateWindow, check_candidates};
 use crate::quantity;
 use crate::recency::{NONE, Recent};
 use crate::scheme::{Contrast, Scheme};
-use crate::table;
 
 /// What `bsb` compares an access with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -192,64 +192,10 @@ struct Candidate {
     chosen: u64,
 }
 
-/// What a window would have in memory, had all misses been its own: aligned blocks of entries as long as it reaches.
-#[derive(Debug, Clone)]
-struct Alone {
-    /// Base-2 logarithm of the entries of a block.
-    shift: u32,
-    /// Whether a block is what it fetches: halves and whole pages.
-    is_block: bool,
-    /// Otherwise how far it reaches ahead of its origin.
-    reach: u32,
-    blocks: Recent,
-}
-
-impl Alone {
-    fn shift(window: Window, layout: TranslationLayout) -> u32 {
-        match window {
-            Window::Forward(more) => more.max(1).next_power_of_two().trailing_zeros(),
-            Window::Half => layout.shift - 1,
-            Window::Full => layout.shift,
-        }
-    }
-
-    /// Blocks of the drive.
-    fn all(window: Window, layout: TranslationLayout) -> u32 {
-        ((layout.logical_units - 1) >> Self::shift(window, layout)) + 1
-    }
-
-    fn new(window: Window, held: u32, layout: TranslationLayout) -> Self {
-        let (is_block, reach) = if let Window::Forward(more) = window { (false, more) } else { (true, 0) };
-        let blocks = Recent::new(held, Self::all(window, layout));
-        Self { shift: Self::shift(window, layout), is_block, reach, blocks }
-    }
-
-    /// Whether it would have `lpn` in memory, where it was last fetched for `origin` (a logical unit plus 1, or 0). It does
-    /// have it then.
-    #[inline]
-    #[expect(clippy::needless_bitwise_bool, reason = "a jump here cannot be guessed")]
-    fn access(&mut self, lpn: Lpn, origin: &mut u32) -> bool {
-        let here = lpn.0 >> self.shift;
-        let from = origin.wrapping_sub(1);
-        let reached = (*origin != 0) & (lpn.0.wrapping_sub(from) <= self.reach);
-        let origin_block = if reached { from >> self.shift } else { here };
-        let origin_held = self.blocks.has(origin_block);
-        let held = self.blocks.touch(here);
-        let covered = (held & self.is_block) | (reached & (held | origin_held));
-        *origin = if covered { *origin } else { lpn.0 + 1 };
-        covered
-    }
-}
-
 /// Where points come from.
 #[derive(Debug, Clone)]
 enum Points {
-    OwnOrigin {
-        /// For each candidate.
-        alone: Vec<Alone>,
-        /// For each translation page, for each candidate, the logical unit plus 1 whose miss would have fetched last, or 0.
-        origins: Vec<u32>,
-    },
+    OwnOrigin(OwnOrigin),
     NearestRun {
         balanced: bool,
         by_runs: bool,
@@ -287,12 +233,10 @@ impl MapCacheScheme for Bsb {
         let (points, ranks) = match keys.board {
             Board::OwnOrigin => {
                 let alone = |candidate: &Candidate| {
-                    let held = if keys.balanced { candidate.held } else { u32::MAX };
-                    Alone::new(candidate.window, held, layout)
+                    (candidate.window, if keys.balanced { candidate.held } else { u32::MAX })
                 };
-                let alone = candidates.iter().map(alone).collect();
-                let origins = vec![0; layout.pages() as usize * candidates.len()];
-                (Points::OwnOrigin { alone, origins }, Vec::new())
+                let windows: Vec<_> = candidates.iter().map(alone).collect();
+                (Points::OwnOrigin(OwnOrigin::new(&windows, layout)), Vec::new())
             }
             Board::NearestRun => {
                 let points = Points::NearestRun {
@@ -350,19 +294,10 @@ impl MapCacheScheme for Bsb {
         match keys.board {
             Board::NearestRun => TableBytes { per_page: runs.per_page + 3 * 24, ..runs },
             Board::OwnOrigin => {
-                let windows = keys.candidates.iter().map(|candidate| keys.window(*candidate));
-                let blocks = windows.clone().map(|window| u64::from(Alone::all(window, layout)));
-                // A log has three places for each run that memory holds, or for each block where those are fewer.
-                let block = |window: Window| (window.bytes(layout) - ENTRY_BYTES).max(ENTRY_BYTES);
-                let log = |window: Window| 12 * ENTRY_BYTES / block(window) + 1;
-                let logs: u32 = windows.clone().map(log).sum();
-                let origins = 4 * keys.candidates.len() as u64;
-                TableBytes {
-                    per_node: runs.per_node + u64::from(logs),
-                    per_page: runs.per_page + origins,
-                    more: runs.more + 4 * blocks.sum::<u64>() + 64 * keys.candidates.len() as u64,
-                    ..runs
-                }
+                let windows: Vec<Window> =
+                    keys.candidates.iter().map(|candidate| keys.window(*candidate)).collect();
+                let (per_node, more) = OwnOrigin::bytes_at_most(&windows, layout);
+                TableBytes { per_node: runs.per_node + per_node, more: runs.more + more, ..runs }
             }
         }
     }
@@ -375,11 +310,10 @@ impl Bsb {
         let layout = self.runs.layout;
         let weight = self.weight;
         match &mut self.points {
-            Points::OwnOrigin { alone, origins } => {
-                let origins = &mut origins[layout.tpn(lpn) as usize * alone.len()..][..alone.len()];
-                for ((score, alone), origin) in self.scores.iter_mut().zip(alone).zip(origins) {
-                    let point = alone.access(lpn, origin);
-                    *score = *score * weight + f64::from(u8::from(point));
+            Points::OwnOrigin(windows) => {
+                let points = windows.access(lpn, layout.tpn(lpn));
+                for (score, point) in self.scores.iter_mut().zip(points) {
+                    *score = *score * weight + point;
                 }
             }
             Points::NearestRun { balanced, by_runs, pages, halves } => {
@@ -439,12 +373,9 @@ impl MapCache for Bsb {
 
     fn look_ahead(&self, lpn: Lpn, stage: u32) {
         if stage == 0
-            && let Points::OwnOrigin { alone, origins } = &self.points
+            && let Points::OwnOrigin(windows) = &self.points
         {
-            table::prefetch(origins, self.runs.layout.tpn(lpn) as usize * alone.len());
-            for alone in alone {
-                alone.blocks.look_ahead(lpn.0 >> alone.shift);
-            }
+            windows.look_ahead(lpn, self.runs.layout.tpn(lpn));
         }
         self.runs.look_ahead(lpn, stage);
     }
@@ -484,10 +415,7 @@ impl MapCache for Bsb {
 
     fn table_bytes(&self) -> u64 {
         let board = match &self.points {
-            Points::OwnOrigin { alone, origins } => {
-                let lists = alone.iter().map(|alone| alone.blocks.table_bytes());
-                lists.sum::<u64>() + origins.capacity() as u64 * 4
-            }
+            Points::OwnOrigin(windows) => windows.table_bytes(),
             Points::NearestRun { pages, halves, .. } => pages.table_bytes() + halves.table_bytes(),
         };
         self.runs.table_bytes() + board

@@ -19,6 +19,7 @@ use crate::scheme::{NoKeys, Scheme, axis};
 pub mod alone;
 pub mod cache;
 pub mod layout;
+mod own_origin;
 pub mod prices;
 mod runs;
 pub mod scheme;

@@ -25,7 +25,7 @@ pub(crate) mod explainer;
 pub(crate) mod told;
 
 pub use told::Batch;
-use told::{Found, Kind, LaneDoes, NO_REQUEST, Told, Turn};
+use told::{Kind, LaneDoes, NO_REQUEST, Told, Turn};
 
 /// In the place of a body, with the number of a lane: of steps of collections, which have none.
 const LANE: u32 = 1 << 31;
@@ -114,8 +114,16 @@ impl Ended {
     const NOTHING: Self = Self { body: LANE, work: Work::BUFFER };
 }
 
-/// When the drive had done a request, and what the time until then consists of.
-type Done = (Time, Parts);
+/// When the drive had done a request that has not completed yet, and what the time until then consists of.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    at: Option<Time>,
+    parts: Parts,
+}
+
+impl Done {
+    const NOTHING: Self = Self { at: None, parts: Parts::NONE };
+}
 
 /// A step: a command, several in a row, or something beside flash.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +191,7 @@ pub struct Explanations {
     ready: Option<u32>,
     /// What each watcher has heard of last.
     heard: Vec<Ended>,
-    /// By watcher: what the time of its request consists of, which the drive has done and which has not completed.
+    /// By watcher.
     done: Vec<Done>,
     ending: Ended,
     /// The parts of the last step that ended and was no join, whose it is, and how long it went on without a pause at the end.
@@ -238,9 +246,9 @@ impl Explanations {
     pub fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
         let mut completed = batch.completed.drain(..);
         for told in batch.told.drain(..) {
-            if let Told::Completed { watcher, found, begun } = told {
+            if let Told::Completed { watcher, begun } = told {
                 if let Some(record) = completed.next() {
-                    self.completed((watcher, found), begun, &record, observer);
+                    self.completed(watcher, begun, &record, observer);
                 }
             } else {
                 self.hear_of(told);
@@ -296,31 +304,24 @@ impl Explanations {
             Told::Heard { watcher } => put(&mut self.heard, watcher, self.ending, Ended::NOTHING),
             Told::Done { watcher, request, begun, at } => {
                 let parts = *self.parts((watcher, request), begun, at);
-                put(&mut self.done, watcher, (at, parts), Done::default());
+                put(&mut self.done, watcher, Done { at: Some(at), parts }, Done::NOTHING);
             }
             Told::DoneAtOnce { watcher, at } => {
-                put(&mut self.done, watcher, (at, Parts::NONE), Done::default());
+                put(&mut self.done, watcher, Done { at: Some(at), ..Done::NOTHING }, Done::NOTHING);
             }
         }
     }
 
     /// A request completes: add to its parts what is the host's.
-    fn completed(
-        &mut self,
-        (watcher, found): (u32, Found),
-        begun: Time,
-        record: &RequestRecord,
-        observer: &mut dyn Observer,
-    ) {
+    fn completed(&mut self, watcher: u32, begun: Time, record: &RequestRecord, observer: &mut dyn Observer) {
         let RequestRecord { index, arrival, start, end, ref request } = *record;
         let HostTimes { overhead, .. } = self.times;
         let link = self.times.on_link(request);
-        let (done, parts) = match found {
-            Found::Before => {
-                let (done, parts) = &mut self.done[watcher as usize];
-                (*done, parts)
-            }
-            Found::Now => (end, self.parts((watcher, index), begun, end)),
+        let before = self.done.get_mut(watcher as usize);
+        let (done, parts) = match before.and_then(|done| Some((done.at.take()?, &mut done.parts))) {
+            Some(before) => before,
+            // What ends now says them.
+            None => (end, self.parts((watcher, index), begun, end)),
         };
         parts.add(Part::HostQueue, start.since(arrival).0);
         parts.add(Part::Overhead, overhead.0);

@@ -32,15 +32,6 @@ pub(crate) enum LaneDoes {
     Works,
 }
 
-/// Where the parts of a request are when it completes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// What ends now says them.
-    Now,
-    /// They were found when the drive had done it.
-    Before,
-}
-
 /// One of the things that happen. Steps are commands, those of collections left out, and nodes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Told {
@@ -81,7 +72,7 @@ pub(crate) enum Told {
     /// The same, and had nothing to do for it.
     DoneAtOnce { watcher: u32, at: Time },
     /// The next of [`Batch::completed`] completes, which was handed to the drive when it had `begun`.
-    Completed { watcher: u32, found: Found, begun: Time },
+    Completed { watcher: u32, begun: Time },
 }
 
 /// The turn of a command in its lane: the last bits of it, which those do not share that are there at one time.
@@ -153,10 +144,10 @@ impl Teller {
     }
 
     #[inline(always)]
-    pub(crate) fn completes(&mut self, (watcher, found): (u32, Found), begun: Time, record: RequestRecord) {
+    pub(crate) fn completes(&mut self, watcher: u32, begun: Time, record: RequestRecord) {
         self.batch.completed.push(record);
         table::prefetch_to_write(&self.batch.completed);
-        self.tell(Told::Completed { watcher, found, begun });
+        self.tell(Told::Completed { watcher, begun });
     }
 
     /// The request that commands are submitted for.
