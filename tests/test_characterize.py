@@ -163,16 +163,26 @@ def test_noise_is_that_of_its_seed() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sigma=-1", "sigma = -1: expected a number from 0"),
-        ("sigma=nan", "expected a number from 0"),
-        ("outliers=2", "expected a share"),
+        ("sigma=-1", "sigma = -1: expected 0 to 0.3"),
+        ("sigma=nan", "expected 0 to 0.3"),
+        ("seed=-1", "expected a number from 0"),
+        ("outliers=2", "expected 0 to 1"),
+        ("outliers=150%", "outliers = 1.5: expected 0 to 1"),
         ("sgma=1", "did you mean 'sigma'"),
         ("sigma=x", "expected a number"),
+        ("sigma=0.1,sigma=0.2", "sigma is there twice"),
+        ("lookup_ns=1000", "lookup_ns = 1000: has no effect without lookup_every"),
+        ("lookup_every=5", "has no effect without lookup_ns"),
+        (" ", "expected NAME=N"),
     ],
 )
 def test_bad_noise_is_refused(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         NoiseLevel.parse(text)
+
+
+def test_shares_of_noise_may_be_in_per_cent() -> None:
+    assert NoiseLevel.parse("sigma=1%,outliers=0.5%,seed=3") == NoiseLevel(sigma=0.01, outliers=0.005, seed=3)
 
 
 def test_bad_batches_are_refused() -> None:

@@ -156,6 +156,17 @@ def test_slow_and_fast_pages_are_no_blocks() -> None:
     assert all(each.status != "found" or is_right(each, true[name]) for name, each in found.items())
 
 
+@pytest.mark.long
+def test_what_is_seen_of_hidden_erases_is_no_larger_block() -> None:
+    # Of eight erases in a row, two are seen: the others end before their planes have their turn again.
+    changes = ("geometry.planes=2", "timing.independent_planes=true", "geometry.pages_per_block=64")
+    times = ("timing.program_us=500", "timing.erase_us=3000", "ftl.over_provisioning=0.2", "ftl.striping=dynamic")
+    drive = changed(*changes, *times, "geometry.blocks_per_plane=64", "precondition.kind=none")
+    found, true = Flow(SimulatedTarget(drive)).run().findings, truths(drive)
+    assert "some erases may be hidden" in found["block_bytes"].reason
+    assert all(each.status != "found" or is_right(each, true[name]) for name, each in found.items() if name in true)
+
+
 def made(said: Callable[[], Sequence[Estimate | Declined]]) -> Flow:
     """A flow of one scenario."""
     scenario = Scenario(

@@ -28,7 +28,7 @@ def test_every_step_is_a_method_and_is_documented() -> None:
     for step in _native.transform_steps():
         assert callable(getattr(Transformable, step["name"])), step
         assert step["summary"]
-        assert f"| `{step['name']}` | `{step['name']} " in page
+        assert f"| `{step['name']}` | `{step['example']}` | " in page
         assert ftlab.Workload(kind="uniform").transform(step["example"]).to_dict()["transform"]
 
 
@@ -54,6 +54,7 @@ def test_methods_and_text_say_the_same() -> None:
         .remap(size_bytes="64GiB", to_size_bytes="8GiB")
         .compact()
         .align(4096)
+        .sort()
         .repeat(3)
         .cap_outstanding(8, "200us")
     )
@@ -62,7 +63,7 @@ def test_methods_and_text_say_the_same() -> None:
     texts = ["scale_time factor=0.5", "shift_time start_us=0", "slice skip=1 take=5"]
     texts += ["filter ops=read,write streams=3", "set_op op=write", "merge_streams stride_bytes=1GiB"]
     texts += ["shift_address up_bytes=1MiB", "wrap bytes=8GiB", "remap size_bytes=64GiB to_size_bytes=8GiB"]
-    texts += ["compact", "align bytes=4KiB", "repeat times=3", "cap_outstanding outstanding=8 service_us=200"]
+    texts += ["compact", "align bytes=4KiB", "sort", "repeat times=3", "cap_outstanding outstanding=8 service_us=200"]
     for text in texts:
         by_text = by_text.transform(text)
     assert by_text.transforms == by_method.transforms

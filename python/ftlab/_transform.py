@@ -146,6 +146,11 @@ class Transformable(ABC):
         return self.transform("align", bytes=bytes, round=round)
 
     @checked
+    def sort(self) -> Self:
+        """Put requests in the order of their arrival; all of them are in memory for it."""
+        return self.transform("sort")
+
+    @checked
     def repeat(self, times: int, gap_us: float | str | None = None) -> Self:
         """Repeat the whole sequence N times; time goes on."""
         return self.transform("repeat", times=times, gap_us=gap_us)

@@ -80,6 +80,8 @@ impl MergedTraces {
             streams: 0,
             knows_contents: false,
             contents_lost: false,
+            latest_ns: 0,
+            early: 0,
             failure: Failure::default(),
         };
         for index in 0..merge.inputs.len() {
@@ -140,6 +142,9 @@ pub struct Merge {
     knows_contents: bool,
     /// Whether some of them have contents, and others have not.
     contents_lost: bool,
+    /// The latest arrival so far, and how many requests came after a later one.
+    latest_ns: u64,
+    early: u64,
     failure: Failure,
 }
 
@@ -152,10 +157,15 @@ impl Merge {
         numbers.collect()
     }
 
-    /// What of the traces is not among the requests, in sentences.
+    /// What of the traces is not among the requests so far, in sentences.
     pub fn lost(&self) -> Vec<String> {
-        let lost = "the hashes of contents are left out: not all of the traces have them";
-        self.contents_lost.then(|| lost.to_owned()).into_iter().collect()
+        let contents = "the hashes of contents are left out: not all of the traces have them".to_owned();
+        let order = format!(
+            "the order of time is lost: {} requests follow a later one, as in their file; `--transform sort` puts each file in order",
+            self.early
+        );
+        let lost = [(self.contents_lost, contents), (self.early > 0, order)];
+        lost.into_iter().filter_map(|(is_lost, text)| is_lost.then_some(text)).collect()
     }
 
     fn number(&mut self, index: usize, volume: u16) -> Result<u16, SourceError> {
@@ -194,6 +204,8 @@ impl Merge {
                 if volume != Some(head.stream) {
                     (volume, stream) = (Some(head.stream), self.number(index, head.stream)?);
                 }
+                self.early += u64::from(head.arrival_ns < self.latest_ns);
+                self.latest_ns = self.latest_ns.max(head.arrival_ns);
                 out.push(Request { stream, ..head });
                 let input = &mut self.inputs[index];
                 if let Some(contents) = &mut contents {

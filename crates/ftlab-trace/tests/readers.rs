@@ -1085,6 +1085,46 @@ fn merged_files_share_a_clock_and_their_volumes_stay_apart() {
 }
 
 #[test]
+fn times_that_go_back_are_told_and_can_be_put_in_order() {
+    let folder = folder();
+    let head = "arrival_ns,op,lba,sectors,stream\n";
+    let text = format!("{head}1000,w,0,8,0\n3000,r,8,8,0\n2000,w,16,8,1\n3000,w,24,8,1\n");
+    let trace = open(file(folder.path(), "v.csv", text.as_bytes()), &OpenOptions::default()).unwrap();
+    let merged = |steps: &str| {
+        let steps: Vec<Step> = serde_json::from_str(steps).unwrap();
+        let merged = MergedTraces::new(vec![trace.clone()], true).with_steps(vec![steps]);
+        let mut source = merged.reader().unwrap();
+        let requests = drain(&mut source).unwrap();
+        (requests.iter().map(|request| request.lba).collect::<Vec<u64>>(), source.lost())
+    };
+    let (places, lost) = merged("[]");
+    assert_eq!(places, [0, 8, 16, 24]);
+    assert!(lost[0].contains("1 requests follow a later one") && lost.len() == 1, "{lost:?}");
+    assert_eq!(merged(r#"[{"step": "sort"}]"#), (vec![0, 16, 8, 24], Vec::new()));
+}
+
+#[test]
+fn contents_go_with_their_requests_when_they_are_sorted() {
+    let columns = "columns:arrival_us;op;lba;sectors;content_hash";
+    let hash = |digit: u32| format!("{digit:032x}");
+    let text =
+        format!("9;w;2;3;{}\n1;w;2;3;{}\n9;w;4;3;{}\n5;r;2;3;{}\n", hash(9), hash(1), hash(10), hash(5));
+    let folder = folder();
+    let path = file(folder.path(), "t.txt", text.as_bytes());
+    let options = OpenOptions { format: Some(columns.into()), ..OpenOptions::default() };
+    let trace = open(path, &options).unwrap();
+    let steps: Vec<Step> = serde_json::from_str(r#"[{"step": "sort"}]"#).unwrap();
+    let mut source = MergedTraces::new(vec![trace], true).with_steps(vec![steps]).reader().unwrap();
+    let (mut requests, mut contents) = (Vec::new(), Vec::new());
+    while source.fill_with_contents(&mut requests, &mut contents, 3).unwrap() > 0 {}
+    assert_eq!(
+        requests.iter().map(|request| request.arrival_ns).collect::<Vec<_>>(),
+        [1000, 5000, 9000, 9000]
+    );
+    assert_eq!(contents, [1, 5, 9, 10]);
+}
+
+#[test]
 fn bad_lines_are_skipped_and_counted_as_far_as_that_is_allowed() {
     let text = b"0,1,512,w,0\nnonsense\n0,2,512,r,1\n0,2,0,r,1\n0,3,512,r,\n0,4,512,r,2\n";
     let read = |skip| {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -216,17 +216,17 @@ class NoiseLevel:
         """Check.
 
         Raises:
-            ConfigError: A value is negative, or no share.
+            ConfigError: A value is negative, no share, or without effect.
         """
-        for name in ("sigma", "outliers", "lookup_every", "lookup_ns", "seed"):
-            value = getattr(self, name)
+        for name in _NOISE_NAMES:
+            value, most = getattr(self, name), _MOST_NOISE.get(name)
             # Written so that what is no number is refused as well.
-            if not value >= 0 or value == float("inf"):
-                raise ConfigError(f"noise: {name} = {value:g}: expected a number from 0")
-        if self.sigma > _MOST_SIGMA:
-            raise ConfigError(f"noise: sigma = {self.sigma:g}: expected 0 to {_MOST_SIGMA}")
-        if self.outliers > 1:
-            raise ConfigError(f"noise: outliers = {self.outliers:g}: expected a share from 0 to 1")
+            if not value >= 0 or value == float("inf") or (most is not None and value > most):
+                expected = "a number from 0" if most is None else f"0 to {most:g}"
+                raise ConfigError(f"noise: {name} = {value:g}: expected {expected}")
+        if bool(self.lookup_every) != bool(self.lookup_ns):
+            names = ("lookup_every", "lookup_ns") if self.lookup_every else ("lookup_ns", "lookup_every")
+            raise ConfigError(f"noise: {names[0]} = {getattr(self, names[0]):g}: has no effect without {names[1]}")
 
     @classmethod
     def parse(cls, text: str, *, seed: int = 1) -> NoiseLevel:
@@ -238,23 +238,35 @@ class NoiseLevel:
         >>> NoiseLevel.parse("sigma=0.01,lookup_every=64,lookup_ns=2000").lookup_every
         64
         """
-        level = cls(seed=seed)
+        given: dict[str, Any] = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
             name, _, value = part.partition("=")
             if name not in _NOISE_NAMES:
                 near = difflib.get_close_matches(name, _NOISE_NAMES, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(f"noise: no {name!r}; expected {', '.join(_NOISE_NAMES)}{hint}")
-            try:
-                number: Any = int(value) if name in {"lookup_every", "seed"} else float(value)
-            except ValueError:
-                raise ConfigError(f"noise: {name} = {value!r}: expected a number") from None
-            level = replace(level, **{name: number})
-        return level
+            if name in given:
+                raise ConfigError(f"noise: {name} is there twice")
+            given[name] = _noise_number(name, value)
+        if not given:
+            raise ConfigError(f"noise: found {text!r}, expected NAME=N of {', '.join(_NOISE_NAMES)}")
+        return cls(**{"seed": seed} | given)
+
+
+def _noise_number(name: str, value: str) -> float | int:
+    """A number of ``--noise``; those that have a most are shares, also in per cent."""
+    try:
+        if name in {"lookup_every", "seed"}:
+            return int(value)
+        if name in _MOST_NOISE and value.endswith("%"):
+            return float(value.removesuffix("%")) / 100
+        return float(value)
+    except ValueError:
+        raise ConfigError(f"noise: {name} = {value!r}: expected a number") from None
 
 
 # Three sigma must leave a positive latency.
-_MOST_SIGMA = 0.3
+_MOST_NOISE = {"sigma": 0.3, "outliers": 1.0}
 _CUT, _OUTLIER = 3.0, 3.0
 _NOISE_NAMES = ("sigma", "outliers", "lookup_every", "lookup_ns", "seed")
 

@@ -243,6 +243,9 @@ def run(
         return _dry(described, out or _HOME / described.name, part, as_json=as_json)
     store = Store(out or _HOME / described.name)
     memory = int(trace_memory * 2**20)
+    # What has ended is told after an interruption, which must not come in the middle of this.
+    import polars as pl  # noqa: F401
+
     try:
         with _executor(where, address, memory, jobs, ship_traces=ship_traces) as executor, watched() as watch:
             done = run_study(described, store, executor=executor, retry=retry, part=part, watch=watch)

@@ -474,8 +474,7 @@ impl Times {
 /// What to do about times of another unit, and about requests out of order.
 const UNIT_ADVICE: &str =
     "say the unit where the trace is read, as --format columns:... does, or set host.time_scale";
-const SORT_ADVICE: &str =
-    "sort the trace by time of arrival; if it has several volumes, merge them with `ftlab trace convert`";
+const SORT_ADVICE: &str = "put the requests in the order of their arrival with `--transform sort`, also where volumes follow each other";
 
 /// `count` of all requests, if they are many.
 fn many(evidence: &Evidence<'_>, count: u64) -> Option<(f64, String)> {

@@ -1,6 +1,6 @@
 //! Transformations: an ordered list of steps between a trace or a generator and whoever takes its requests.
 //!
-//! Every step works on the batches that flow by and keeps no more than it must: most keep nothing. To add one, write
+//! Every step works on the batches that flow by and keeps no more than it must: most keep nothing, and `sort` all. To add one, write
 //! its keys and what it does in a file of this folder, and add a line to `steps!`. Workload files, `--transform`, the
 //! JSON schema, the Python methods' test and the property tests follow from the list.
 
@@ -9,6 +9,7 @@ mod compact;
 mod host;
 mod repeat;
 mod select;
+mod sort;
 mod stage;
 mod time;
 
@@ -26,6 +27,7 @@ pub use compact::{Compact, Order};
 pub use host::{CapOutstanding, MergeStreams, SetOp};
 pub use repeat::Repeat;
 pub use select::{Filter, Slice};
+pub use sort::Sort;
 pub use time::{ScaleTime, ShiftTime};
 
 /// A step in words.
@@ -80,6 +82,7 @@ steps! {
     "compact" Compact: "Close the gaps between the chunks of the address space that are used.",
         "compact chunk_bytes=1MiB";
     "align" Align: "Round begin and end of requests to multiples of a size.", "align bytes=4KiB";
+    "sort" Sort: "Put requests in the order of their arrival.", "sort";
     "repeat" Repeat: "Repeat the whole sequence N times.", "repeat times=3";
     "cap_outstanding" CapOutstanding: "Delay arrivals so that no more than some requests are under way at a stated service time.",
         "cap_outstanding outstanding=8 service_us=200";

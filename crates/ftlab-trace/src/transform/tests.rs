@@ -121,6 +121,14 @@ fn naive(step: &Step, requests: &[Request]) -> Option<Vec<Request>> {
             }
             Some(mapped)
         }
+        Step::Sort(Sort {}) => {
+            let mut sorted: Vec<Request> = Vec::new();
+            for r in requests {
+                let later = sorted.iter().position(|other| other.arrival_ns > r.arrival_ns);
+                sorted.insert(later.unwrap_or(sorted.len()), *r);
+            }
+            Some(sorted)
+        }
         Step::Compact(step) => {
             let chunk = step.chunk_bytes / 512;
             let mut used: Vec<u64> = Vec::new();
@@ -334,6 +342,7 @@ fn step() -> impl Strategy<Value = Step> {
         (1..30_u64, any::<bool>()).prop_map(|(sectors, out)| {
             Step::Align(Align { bytes: sectors * 512, round: if out { Round::Out } else { Round::In } })
         }),
+        Just(Step::Sort(Sort {})),
         (1..4_u64, prop::option::of(micros()))
             .prop_map(|(times, gap_us)| Step::Repeat(Repeat { times, gap_us })),
         (1..6_u32, micros()).prop_map(|(outstanding, service_us)| {

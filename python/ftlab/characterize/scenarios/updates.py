@@ -98,10 +98,15 @@ def folded(latencies: Array, candidates: tuple[int, ...]) -> Rhythm | None:
     return None
 
 
+def _blocks_at_once(bench: Bench) -> set[int]:
+    """Blocks that may be filled together: that of one unit, or those of all, or of all their planes."""
+    units = int(bench.number("units", 1.0))
+    return {1, *(planes * units for planes in _PLANES)}
+
+
 def candidates(bench: Bench) -> tuple[int, ...]:
     """Periods that a drive may have, in pages: blocks of a power of two, of one unit or all at once."""
-    units = int(bench.number("units", 1.0))
-    return tuple(sorted({pages * each for pages in _BLOCK_PAGES for each in {1, units, 2 * units, 4 * units}}))
+    return tuple(sorted({pages * each for pages in _BLOCK_PAGES for each in _blocks_at_once(bench)}))
 
 
 def updates(bench: Bench, sectors: int, writes: int, *, offset: int) -> Array:
@@ -186,6 +191,19 @@ def _layer(bench: Bench, block_pages: float, extra: Interval) -> str | None:
     return "logs" if run == block_pages * page and extra.value < block_pages * program / 2 else None
 
 
+def _check(found: Rhythm, block_pages: float, at_once: set[int]) -> None:
+    """Refuse a rhythm that blocks cannot have."""
+    if not block_pages.is_integer():
+        raise UndecidedError("a period is no whole number of pages")
+    if block_pages < _LEAST_PAGES:
+        raise UndecidedError(
+            f"writes are slow again after {found.period} pages: the rhythm of slow and fast pages hides that of blocks"
+        )
+    if found.width not in at_once:
+        slow = f"{found.width} of {found.period} updates are slow"
+        raise UndecidedError(f"{slow}, neither one nor one for each unit: some erases may be hidden")
+
+
 def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
     page = int(bench.number("page_bytes")) // SECTOR_BYTES
     found, latency = None, np.empty(0)
@@ -209,12 +227,7 @@ def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
     shown = latency[: min(latency.size, 6 * found.period)]
     x = ((np.arange(shown.size) + 1) * page).tolist()
     plot = Plot("sectors written", "time until durable (ns)", {"updates": (x, shown.tolist())})
-    if value != int(value) or int(value) % (page * SECTOR_BYTES):
-        raise UndecidedError("a period is no whole number of pages")
-    if found.period < _LEAST_PAGES * found.width:
-        raise UndecidedError(
-            f"writes are slow again after {found.period} pages: the rhythm of slow and fast pages hides that of blocks"
-        )
+    _check(found, value / (page * SECTOR_BYTES), _blocks_at_once(bench))
     again = _twice(bench, found, page, offset)
     if again is None:
         raise UndecidedError("updates of two pages are not slow twice as often: what is counted may be requests")

@@ -66,7 +66,7 @@ impl CostBenefit {
 
 impl Scheme for CostBenefit {
     const SUMMARY: &'static str = "The block with the largest age x (1 - u) / 2u: u its share of live units, age \
-                                   the writes since a unit of it last became stale.";
+                                   what became stale or full elsewhere since a unit of it last became stale.";
     const SOURCE: &'static str = "A. Kawaguchi, S. Nishioka and H. Motoda, USENIX 1995";
     type Keys = NoKeys;
 }
