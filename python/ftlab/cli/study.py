@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import _warned as warned
+from ftlab._lazy import import_whole
 from ftlab._units import count_text, iops_text, time_text
 from ftlab.cli import BAD_INPUT, FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
@@ -243,9 +244,8 @@ def run(
         return _dry(described, out or _HOME / described.name, part, as_json=as_json)
     store = Store(out or _HOME / described.name)
     memory = int(trace_memory * 2**20)
-    # What has ended is told after an interruption, which must not come in the middle of this.
-    import polars as pl  # noqa: F401
-
+    # For what is told after an interruption.
+    import_whole("polars")
     try:
         with _executor(where, address, memory, jobs, ship_traces=ship_traces) as executor, watched() as watch:
             done = run_study(described, store, executor=executor, retry=retry, part=part, watch=watch)
