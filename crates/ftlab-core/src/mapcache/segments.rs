@@ -334,7 +334,7 @@ impl Group {
     /// Others will make way for a segment: ask the processor for what that touches beside the segments themselves.
     pub(super) fn look_ahead(&self) {
         table::prefetch(&self.unused, self.unused.len().wrapping_sub(1));
-        for line in self.top.chunks(PER_LINE) {
+        for line in self.top.chunks(PER_LINE).take(4) {
             table::prefetch(line, 0);
         }
     }
