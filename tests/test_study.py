@@ -255,11 +255,15 @@ def test_conditions_know_only_axes_and_arithmetic() -> None:
     ],
 )
 def test_conditions_cannot_take_memory(text: str, message: str) -> None:
-    began = time.process_time()
-    with pytest.raises(ValueError, match=message) as caught:
-        Where(text).holds({"a": 12345, "b": 10**500})
-    assert "cannot be computed for a = 12345" in str(caught.value)
-    assert time.process_time() - began < 0.1
+    spent = []
+    # The garbage of other tests may be collected meanwhile, but not each time.
+    for _ in range(3):
+        began = time.process_time()
+        with pytest.raises(ValueError, match=message) as caught:
+            Where(text).holds({"a": 12345, "b": 10**500})
+        spent.append(time.process_time() - began)
+        assert "cannot be computed for a = 12345" in str(caught.value)
+    assert min(spent) < 0.1
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,6 @@ pub(crate) fn zeros<T: Copy + Default>(len: usize) -> Vec<T> {
 /// Tables of more bytes begin on small pages, where little of them may be touched: a large page is 512 small ones.
 const LARGEST_DENSE: usize = 16 << 20;
 
-/// Tables of fewer bytes stay on the small pages that they share with others.
-const LEAST_DENSE: usize = 1 << 20;
-
 /// The system may refuse to promise memory for larger ones, though little of them will be touched.
 const LARGEST_PROMISED: usize = 1 << 30;
 
@@ -156,8 +153,8 @@ pub(crate) struct Table<T> {
 enum Memory {
     /// That of a vector with room for so many.
     Own(usize),
-    /// A mapping of so many bytes that begins here.
-    Mapped(NonNull<u8>, usize),
+    /// A mapping.
+    Mapped,
 }
 
 // SAFETY: a table owns its memory as a vector does. What `clone` changes of one that is shared is behind a lock.
@@ -221,8 +218,7 @@ impl<T: Plain + Default> Table<T> {
     pub(crate) fn sparse_zeros(len: usize) -> Self {
         let bytes = len * size_of::<T>();
         if bytes <= LARGEST_DENSE {
-            let dense = if bytes < LEAST_DENSE { None } else { Self::dense_zeros(len) };
-            return dense.unwrap_or_else(|| zeros(len).into());
+            return zeros(len).into();
         }
         let mapped = if bytes > LARGEST_PROMISED { Self::unpromised_zeros(len) } else { None };
         let mut table = mapped.unwrap_or_else(|| vec![T::default(); len].into());
@@ -231,35 +227,22 @@ impl<T: Plain + Default> Table<T> {
         table
     }
 
-    /// Zeros that begin with a large page; `None` where the system knows no such thing.
-    #[cfg(target_os = "linux")]
-    fn dense_zeros(len: usize) -> Option<Self> {
-        use paging::LARGE;
-
-        let bytes = len * size_of::<T>();
-        // What is left takes a large page, too, where it would be half of one.
-        let room = if bytes % LARGE < LARGE / 2 { bytes } else { bytes.next_multiple_of(LARGE) };
-        let mapping = map_zeros(room + LARGE, 0)?;
-        let start = mapping.cast::<T>().as_ptr();
-        let skipped = start.align_offset(LARGE);
-        // SAFETY: the mapping is longer than `room` by a large page.
-        let start = unsafe { NonNull::new(start.add(skipped))? };
-        // SAFETY: `room` bytes from `start` on are mapped, and hold zeros.
-        advise(unsafe { std::slice::from_raw_parts(start.as_ptr(), room / size_of::<T>()) }, Pages::Large);
-        Some(Self::mapped(start, len, Memory::Mapped(mapping, room + LARGE)))
-    }
-
     /// Zeros that the system has not promised to have room for; `None` where it knows no such thing.
     #[cfg(target_os = "linux")]
     fn unpromised_zeros(len: usize) -> Option<Self> {
-        let bytes = len * size_of::<T>();
-        let mapping = map_zeros(bytes, libc::MAP_NORESERVE)?;
-        Some(Self::mapped(mapping.cast(), len, Memory::Mapped(mapping, bytes)))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn dense_zeros(_: usize) -> Option<Self> {
-        None
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping, at an address that the system chooses.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len * size_of::<T>(), access, kind, -1, 0) };
+        let start = NonNull::new(start.cast::<T>()).filter(|_| start != libc::MAP_FAILED)?;
+        Some(Self {
+            start,
+            len,
+            changed: AtomicBool::new(true),
+            memory: Memory::Mapped,
+            gathered: usize::MAX,
+            shared: Mutex::new(None),
+        })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -268,22 +251,7 @@ impl<T: Plain + Default> Table<T> {
     }
 }
 
-/// A mapping of zeros.
-#[cfg(target_os = "linux")]
-fn map_zeros(bytes: usize, flags: libc::c_int) -> Option<NonNull<u8>> {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
-    // SAFETY: a new mapping, at an address that the system chooses.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
-    NonNull::new(start.cast()).filter(|_| start != libc::MAP_FAILED)
-}
-
 impl<T> Table<T> {
-    fn mapped(start: NonNull<T>, len: usize, memory: Memory) -> Self {
-        let changed = AtomicBool::new(true);
-        Self { start, len, changed, memory, gathered: usize::MAX, shared: Mutex::new(None) }
-    }
-
     /// Much of it is going to be touched: bring the next part of it to large pages. To be called now and then, for whoever
     /// watches memory to see how it grows. What was hardly touched stays on small pages.
     #[inline]
@@ -329,11 +297,16 @@ impl<T: Plain> Table<T> {
             self.changed.store(false, Ordering::Relaxed);
         }
         let shared = held.clone()?;
-        let mapping = NonNull::new(shared.map(bytes)?.cast::<u8>())?;
-        let mut copy = Self::mapped(mapping.cast(), self.len, Memory::Mapped(mapping, bytes));
-        copy.changed = AtomicBool::new(false);
-        copy.shared = Mutex::new(Some(shared));
-        Some(copy)
+        let start = NonNull::new(shared.map(bytes)?.cast::<T>())?;
+        let changed = AtomicBool::new(false);
+        Some(Self {
+            start,
+            len: self.len,
+            changed,
+            memory: Memory::Mapped,
+            gathered: usize::MAX,
+            shared: Mutex::new(Some(shared)),
+        })
     }
 }
 
@@ -342,7 +315,7 @@ impl<T> Drop for Table<T> {
         match self.memory {
             // SAFETY: these were the parts of a vector, which was not dropped.
             Memory::Own(room) => drop(unsafe { Vec::from_raw_parts(self.start.as_ptr(), self.len, room) }),
-            Memory::Mapped(start, bytes) => unmap(start.as_ptr().cast(), bytes),
+            Memory::Mapped => unmap(self.start.as_ptr().cast(), self.len * size_of::<T>()),
         }
     }
 }
