@@ -205,7 +205,6 @@ impl<T> fmt::Debug for Table<T> {
 
 /// Numbers of which any bits are one.
 pub(crate) trait Plain: Copy {}
-impl Plain for u8 {}
 impl Plain for u32 {}
 impl Plain for u64 {}
 

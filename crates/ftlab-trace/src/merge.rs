@@ -161,7 +161,7 @@ impl Merge {
     pub fn lost(&self) -> Vec<String> {
         let contents = "the hashes of contents are left out: not all of the traces have them".to_owned();
         let order = format!(
-            "the order of time is lost: {} requests follow a later one, as in their file; `--transform sort` puts each file in order",
+            "the order of time is lost: {} of the requests follow a later one, as in their file; `--transform sort` puts each file in order",
             self.early
         );
         let lost = [(self.contents_lost, contents), (self.early > 0, order)];

@@ -1099,7 +1099,7 @@ fn times_that_go_back_are_told_and_can_be_put_in_order() {
     };
     let (places, lost) = merged("[]");
     assert_eq!(places, [0, 8, 16, 24]);
-    assert!(lost[0].contains("1 requests follow a later one") && lost.len() == 1, "{lost:?}");
+    assert!(lost[0].contains("1 of the requests follow a later one") && lost.len() == 1, "{lost:?}");
     assert_eq!(merged(r#"[{"step": "sort"}]"#), (vec![0, 16, 8, 24], Vec::new()));
 }
 

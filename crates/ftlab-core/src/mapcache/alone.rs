@@ -16,7 +16,7 @@ use crate::mapcache::scheme::PageSizes;
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::mapcache::translation::{MapCacheSummary, Translation};
 use crate::metrics::series::Readings;
-use crate::table::{self, Table};
+use crate::table;
 
 /// How translation pages divide the logical space: without flash there are no planes and no slots to tell apart.
 pub fn layout(config: &DeviceConfig) -> TranslationLayout {
@@ -49,24 +49,19 @@ pub fn bytes_at_most(config: &DeviceConfig) -> u64 {
 /// How many changes ahead of one that takes its place memory is asked for.
 const BATCH_AHEAD: usize = 8;
 
-/// A changed unit waits for its place.
-const BATCHED: u8 = 1;
-/// It was trimmed last.
-const TRIMMED: u8 = 2;
-
 /// A mapping cache, and what it sees of a drive that is not there.
 #[derive(Debug, Clone)]
 pub struct CacheAlone {
     translation: Translation,
     /// Physical addresses, for schemes that look at them, of the translation pages that are `laid_out`: what is never
     /// touched takes no memory.
-    table: Table<u32>,
+    table: Vec<u32>,
     laid_out: Vec<bool>,
     next: u32,
-    /// For schemes that want sorted batches: changed units, each once; for each unit, whether it is one (`BATCHED`), and whether it
-    /// was trimmed last (`TRIMMED`).
+    /// For schemes that want sorted batches: changed units, each once; for each unit, whether it is one, and whether it was
+    /// trimmed last.
     batch: Vec<u32>,
-    batched: Table<u8>,
+    batched: Vec<(bool, bool)>,
     batch_size: usize,
     sectors_per_unit: u32,
 }
@@ -76,8 +71,7 @@ impl CacheAlone {
     pub fn new(config: &DeviceConfig, geometry: &Geometry) -> Option<Self> {
         let translation = Translation::new(config, layout(config), SuperblockOrder::default(), false)?;
         let units = geometry.logical_units;
-        let table_of = |wanted: bool| if wanted { units as usize } else { 0 };
-        let table = Table::sparse_zeros(table_of(translation.cache.wishes().is_some()));
+        let table = vec![0; if translation.cache.wishes().is_some() { units as usize } else { 0 }];
         let laid_out = vec![false; translation.layout.pages() as usize];
         let batch_size = translation.cache.wishes().and_then(PlacementWishes::sorts_batches).unwrap_or(0);
         Some(Self {
@@ -86,7 +80,7 @@ impl CacheAlone {
             laid_out,
             next: units,
             batch: Vec::with_capacity(batch_size),
-            batched: Table::sparse_zeros(table_of(batch_size > 0)),
+            batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
         })
@@ -158,9 +152,8 @@ impl CacheAlone {
 
     /// Changed units wait for their places.
     fn batch(&mut self, lpn: Lpn, trim: bool) {
-        let state = if trim { BATCHED | TRIMMED } else { BATCHED };
-        let before = std::mem::replace(&mut self.batched[lpn.index()], state);
-        if before == 0 {
+        let (batched, _) = std::mem::replace(&mut self.batched[lpn.index()], (true, trim));
+        if !batched {
             self.batch.push(lpn.0);
         }
         if self.batch.len() < self.batch_size {
@@ -173,8 +166,8 @@ impl CacheAlone {
                 table::prefetch(&self.table, *next as usize);
                 table::prefetch(&self.batched, *next as usize);
             }
-            let state = std::mem::take(&mut self.batched[*lpn as usize]);
-            self.change(Lpn(*lpn), state & TRIMMED != 0);
+            let (_, trim) = std::mem::take(&mut self.batched[*lpn as usize]);
+            self.change(Lpn(*lpn), trim);
         }
         batch.clear();
         self.batch = batch;
@@ -197,8 +190,8 @@ impl CacheAlone {
     /// Bytes of the tables.
     pub fn table_bytes(&self) -> u64 {
         self.translation.table_bytes()
-            + (self.table.len() + self.batch.capacity()) as u64 * 4
-            + self.batched.len() as u64
+            + (self.table.capacity() + self.batch.capacity()) as u64 * 4
+            + self.batched.capacity() as u64 * 2
             + self.laid_out.capacity() as u64
     }
 }

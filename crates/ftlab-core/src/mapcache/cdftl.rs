@@ -25,7 +25,6 @@ use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::quantity;
 use crate::recency::{Groups, Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
-use crate::table::Table;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -90,7 +89,7 @@ pub struct Cdftl {
     entry_links: Links,
     order: List,
     /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
-    entry_of: Table<u32>,
+    entry_of: Vec<u32>,
     /// By translation page.
     changed: Groups,
     /// Pages that the second level takes.
@@ -119,7 +118,7 @@ impl MapCacheScheme for Cdftl {
             entries: Vec::new(),
             entry_links: Links::default(),
             order: List::new(),
-            entry_of: Table::sparse_zeros(layout.logical_units as usize),
+            entry_of: vec![0; layout.logical_units as usize],
             changed: Groups::new(layout.pages()),
             page_capacity: page_capacity as u32,
             pages: vec![Page { in_memory: false, dirty: false }; layout.pages() as usize],
@@ -371,7 +370,7 @@ impl MapCache for Cdftl {
             + self.page_links.table_bytes()
             + (self.entries.capacity() * size_of::<Entry>() + self.pages.capacity() * size_of::<Page>())
                 as u64
-            + self.entry_of.len() as u64 * 4
+            + self.entry_of.capacity() as u64 * 4
             + self.changed.table_bytes()
     }
 }

@@ -45,7 +45,6 @@ use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::recency::{Groups, Links, NONE, TailedList};
 use crate::scheme::{Contrast, Scheme};
-use crate::table::Table;
 
 /// The parts of memory: page entries and block entries.
 const PAGES: usize = 0;
@@ -208,7 +207,7 @@ pub struct Cftl {
     tail_hits: [u32; 2],
     lookups: u32,
     /// For each logical unit its page entry plus 1, or 0. Only what was touched takes memory.
-    page_entry_of: Table<u32>,
+    page_entry_of: Vec<u32>,
     /// For each logical block its block entry plus 1, or 0.
     block_entry_of: Vec<u32>,
     /// Which logical blocks are block-mapped, as bits, and how many.
@@ -246,7 +245,7 @@ impl MapCacheScheme for Cftl {
             parts: BYTES.map(|bytes| TailedList::new((step / bytes) as u32)),
             tail_hits: [0; 2],
             lookups: 0,
-            page_entry_of: Table::sparse_zeros(layout.logical_units as usize),
+            page_entry_of: vec![0; layout.logical_units as usize],
             block_entry_of: vec![0; blocks],
             mapped: vec![0; blocks.div_ceil(64)],
             mapped_blocks: 0,
@@ -748,7 +747,8 @@ impl MapCache for Cftl {
         self.links.table_bytes()
             + self.parts.iter().map(TailedList::table_bytes).sum::<u64>()
             + (self.entries.capacity() * size_of::<Entry>()) as u64
-            + (self.page_entry_of.len() + self.block_entry_of.capacity() + self.unused.capacity()) as u64 * 4
+            + (self.page_entry_of.capacity() + self.block_entry_of.capacity() + self.unused.capacity()) as u64
+                * 4
             + self.mapped.capacity() as u64 * 8
             + self.changed.table_bytes()
             + self.plane_order.as_ref().map_or(0, SuperblockOrder::table_bytes)

@@ -15,7 +15,6 @@ use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::quantity;
 use crate::recency::{Groups, Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
-use crate::table::Table;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -82,7 +81,7 @@ pub struct Dftl {
     protected: List,
     probationary: List,
     /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
-    entry_of: Table<u32>,
+    entry_of: Vec<u32>,
     /// By translation page.
     changed: Groups,
 }
@@ -101,7 +100,7 @@ impl MapCacheScheme for Dftl {
             links: Links::default(),
             protected: List::new(),
             probationary: List::new(),
-            entry_of: Table::sparse_zeros(layout.logical_units as usize),
+            entry_of: vec![0; layout.logical_units as usize],
             changed: Groups::new(layout.pages()),
         }
     }
@@ -279,7 +278,7 @@ impl MapCache for Dftl {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.entries.capacity() * size_of::<Entry>()) as u64
-            + self.entry_of.len() as u64 * 4
+            + self.entry_of.capacity() as u64 * 4
             + self.changed.table_bytes()
     }
 }

@@ -8,8 +8,8 @@
 
 use crate::geometry::Lpn;
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::runs::Window;
-use crate::table::{self, Table};
+use crate::mapcache::runs::{Window, first_set_from};
+use crate::table;
 
 /// Places of the log for each block that a window may keep: it is closed up once in as many accesses at least.
 const PLACES_PER_BLOCK: usize = 2;
@@ -48,7 +48,7 @@ pub(super) struct OwnOrigin {
     /// For each translation page, for each window, the logical unit plus 1 whose miss would have fetched last, or 0.
     origins: Vec<u32>,
     /// For each window, for each block, the time of its last access, or 0.
-    last: Table<u32>,
+    last: Vec<u32>,
     /// The accesses after the time `base`, in order. Empty where all windows have room for all blocks.
     log: Vec<u32>,
     /// For each window, for each place in the log, whether it is the last access to its block. Places that were not written
@@ -109,7 +109,7 @@ impl OwnOrigin {
         Self {
             origins: vec![0; layout.pages() as usize * alone.len()],
             windows: alone,
-            last: Table::sparse_zeros(blocks),
+            last: vec![0; blocks],
             log: vec![0; words_each * 64],
             is_last: vec![u64::MAX; words],
             base: 0,
@@ -201,10 +201,11 @@ impl OwnOrigin {
             alone.room -= 1;
             return;
         }
-        // Without room for all: the least recent block leaves.
+        // The least recent block leaves. There is one, since there is no room.
         let words = &self.is_last[alone.words..];
-        let place = next_one(words, (alone.since - self.base) as usize);
-        alone.since = self.base + place as u32 + 1;
+        if let Some(place) = first_set_from(words, (alone.since - self.base) as usize) {
+            alone.since = self.base + place as u32 + 1;
+        }
     }
 
     /// Forget accesses that are not the last one to a block that is kept. The others become as recent as they can be in
@@ -277,21 +278,9 @@ impl OwnOrigin {
 
     pub(super) fn table_bytes(&self) -> u64 {
         let words = self.is_last.capacity() + self.kept.capacity() + self.new_is_last.capacity();
-        let numbers = self.origins.capacity() + self.last.len() + self.log.capacity();
+        let numbers = self.origins.capacity() + self.last.capacity() + self.log.capacity();
         words as u64 * 8 + numbers as u64 * 4
     }
-}
-
-/// The next place from `from` on whose bit is set: there is one.
-#[inline]
-fn next_one(words: &[u64], from: usize) -> usize {
-    let mut at = from / 64;
-    let mut word = words[at] & u64::MAX << (from % 64);
-    while word == 0 {
-        at += 1;
-        word = words[at];
-    }
-    at * 64 + word.trailing_zeros() as usize
 }
 
 #[cfg(test)]

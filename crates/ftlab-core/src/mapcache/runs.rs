@@ -10,7 +10,7 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{PageSizes, TableBytes};
 use crate::recency::{Links, NONE, RankedList};
-use crate::table::{self, Table};
+use crate::table;
 
 /// What a miss fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub(super) struct Runs {
     pub(super) order: RankedList,
     pages: Vec<Page>,
     /// For each entry in a forward run, that run plus 1. Only what was touched takes memory.
-    run_of: Table<u32>,
+    run_of: Vec<u32>,
     /// A bit for each entry in a forward run or a half.
     present: Vec<u64>,
     words: usize,
@@ -152,7 +152,7 @@ impl Runs {
             order: RankedList::new(ranks),
             pages: vec![Page { whole: NONE, halves: [NONE; 2], first: NONE }; layout.pages() as usize],
             // Zeros from the system: no memory before it is touched.
-            run_of: Table::sparse_zeros(layout.logical_units as usize),
+            run_of: vec![0; layout.logical_units as usize],
             present: vec![0; layout.pages() as usize * words],
             words,
         }
@@ -527,12 +527,14 @@ impl Runs {
     pub(super) fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.runs.capacity() * size_of::<Run>() + self.pages.capacity() * size_of::<Page>()) as u64
-            + self.run_of.len() as u64 * 4
+            + self.run_of.capacity() as u64 * 4
             + self.present.capacity() as u64 * 8
     }
 }
 
-fn first_set_from(bits: &[u64], from: usize) -> Option<usize> {
+/// The first place from `from` on whose bit is set.
+#[inline]
+pub(super) fn first_set_from(bits: &[u64], from: usize) -> Option<usize> {
     let mut at = from / 64;
     let mut word = bits[at] & u64::MAX << (from % 64);
     while word == 0 {

@@ -26,7 +26,7 @@ use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, TableBytes};
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
-use crate::table::{self, Table};
+use crate::table;
 
 /// What an entry and a node take.
 const CACHED_BYTES: u32 = 6;
@@ -179,7 +179,7 @@ pub struct Tpftl {
     unused: Vec<u32>,
     links: Links,
     /// For each logical unit its entry plus 1, or 0. Only what was touched takes memory.
-    entry_of: Table<u32>,
+    entry_of: Vec<u32>,
     /// For each translation page.
     nodes: Vec<Node>,
     order: Order,
@@ -204,7 +204,7 @@ impl MapCacheScheme for Tpftl {
             entries: Vec::new(),
             unused: Vec::new(),
             links: Links::default(),
-            entry_of: Table::sparse_zeros(layout.logical_units as usize),
+            entry_of: vec![0; layout.logical_units as usize],
             nodes: (0..layout.pages()).map(node).collect(),
             order: Order::new(layout.pages()),
             selective_threshold: keys.selective_threshold.into(),
@@ -529,7 +529,7 @@ impl MapCache for Tpftl {
             + (self.entries.capacity() * size_of::<Entry>() + self.nodes.capacity() * size_of::<Node>())
                 as u64
             + self.order.table_bytes()
-            + (self.entry_of.len() + self.unused.capacity()) as u64 * 4
+            + (self.entry_of.capacity() + self.unused.capacity()) as u64 * 4
     }
 }
 
