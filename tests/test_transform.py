@@ -115,6 +115,7 @@ def test_workloads_count_what_goes_in_and_runs_what_comes_out(tmp_path: Path) ->
         ("scale_tme factor=1", 'did you mean "scale_time"?'),
         ("scale_time factr=1", 'did you mean "factor"?'),
         ("scale_time factor=0", "must be above 0"),
+        ("sort by=lba", "by: unknown key: there are none here"),
         ("shift_address down_bytes=1GiB", "transform 1 (shift_address):1: begins at sector 0"),
     ],
 )

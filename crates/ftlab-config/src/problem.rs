@@ -164,6 +164,9 @@ pub(crate) fn unknown_key(section: &str, key: &str, valid: &[&str]) -> (String, 
 
 /// What such a key should have been: one of the valid ones, or of many those most like it.
 fn instead_of(key: &str, valid: &[&str]) -> String {
+    if valid.is_empty() {
+        return format!("{UNKNOWN}: there are none here");
+    }
     if valid.len() <= MOST_NAMES {
         return format!("{UNKNOWN}: expected {}", one_of(valid));
     }
