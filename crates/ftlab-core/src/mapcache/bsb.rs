@@ -197,6 +197,8 @@ struct Candidate {
 enum Points {
     OwnOrigin(OwnOrigin),
     NearestRun {
+        /// For each candidate.
+        scores: Vec<f64>,
         balanced: bool,
         by_runs: bool,
         /// The most recent translation pages and halves of them, as many as memory holds.
@@ -211,8 +213,6 @@ pub struct Bsb {
     runs: Runs,
     /// From the smallest window to the largest.
     candidates: Vec<Candidate>,
-    /// For each.
-    scores: Vec<f64>,
     weight: f64,
     points: Points,
     decision_interval: u32,
@@ -236,10 +236,11 @@ impl MapCacheScheme for Bsb {
                     (candidate.window, if keys.balanced { candidate.held } else { u32::MAX })
                 };
                 let windows: Vec<_> = candidates.iter().map(alone).collect();
-                (Points::OwnOrigin(OwnOrigin::new(&windows, layout)), Vec::new())
+                (Points::OwnOrigin(OwnOrigin::new(&windows, keys.score_weight, layout)), Vec::new())
             }
             Board::NearestRun => {
                 let points = Points::NearestRun {
+                    scores: vec![0.0; candidates.len()],
                     balanced: keys.balanced,
                     by_runs: keys.rank == RankBy::Units,
                     pages: Recent::new(held(Window::Full), layout.pages()),
@@ -257,7 +258,6 @@ impl MapCacheScheme for Bsb {
             until_decision: 0,
             // The smallest window: least memory, least time.
             choice: 0,
-            scores: vec![0.0; candidates.len()],
             candidates,
         }
     }
@@ -310,22 +310,19 @@ impl Bsb {
         let layout = self.runs.layout;
         let weight = self.weight;
         match &mut self.points {
-            Points::OwnOrigin(windows) => {
-                let points = windows.access(lpn, layout.tpn(lpn));
-                for (score, point) in self.scores.iter_mut().zip(points) {
-                    *score = *score * weight + point;
-                }
-            }
-            Points::NearestRun { balanced, by_runs, pages, halves } => {
+            Points::OwnOrigin(windows) => windows.access(lpn, layout.tpn(lpn)),
+            Points::NearestRun { scores, balanced, by_runs, pages, halves } => {
                 let run = if run == NONE { self.runs.nearest(lpn) } else { run };
                 if run == NONE {
-                    self.scores.iter_mut().for_each(|score| *score *= weight);
+                    for score in scores.iter_mut() {
+                        *score *= weight;
+                    }
                 } else {
                     let origin = Lpn(self.runs.run(run).origin);
                     // Everything about the run is asked of where it was fetched for.
                     let page_recent = pages.has(layout.tpn(origin));
                     let half_recent = halves.has(layout.tpn(origin) * 2 + half(layout, origin));
-                    for (score, candidate) in self.scores.iter_mut().zip(&self.candidates) {
+                    for (score, candidate) in scores.iter_mut().zip(&self.candidates) {
                         let in_memory = !*balanced
                             || match candidate.window {
                                 Window::Full if !*by_runs => page_recent,
@@ -345,10 +342,15 @@ impl Bsb {
     /// The window with the highest score; of several, the smallest.
     fn choose(&mut self) -> Window {
         if self.until_decision == 0 {
-            // Scores of equal histories are equal to the last bit. Without jumps, which nothing could foresee.
-            let highest = self.scores.iter().fold(0.0, |highest: f64, score| highest.max(*score));
-            let smallest = self.scores.iter().position(|score| score.to_bits() == highest.to_bits());
-            self.choice = smallest.unwrap_or(0);
+            self.choice = match &self.points {
+                Points::OwnOrigin(windows) => windows.highest(),
+                Points::NearestRun { scores, .. } => {
+                    // Scores of equal histories are equal to the last bit. Without jumps, which nothing could foresee.
+                    let highest = scores.iter().fold(0.0, |highest: f64, score| highest.max(*score));
+                    let smallest = scores.iter().position(|score| score.to_bits() == highest.to_bits());
+                    smallest.unwrap_or(0)
+                }
+            };
             self.until_decision = self.decision_interval;
         }
         let candidate = &mut self.candidates[self.choice];
@@ -404,9 +406,12 @@ impl MapCache for Bsb {
 
     fn report(&self) -> CacheReport {
         let windows = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.chosen));
+        let scores = match &self.points {
+            Points::OwnOrigin(windows) => windows.scores().collect(),
+            Points::NearestRun { scores, .. } => scores.clone(),
+        };
         let names = self.candidates.iter().map(|candidate| candidate.name.clone());
-        let scores = names.zip(self.scores.iter().copied());
-        CacheReport { windows: windows.collect(), scores: scores.collect(), ..self.runs.report() }
+        CacheReport { windows: windows.collect(), scores: names.zip(scores).collect(), ..self.runs.report() }
     }
 
     fn check(&self) -> Result<(), String> {

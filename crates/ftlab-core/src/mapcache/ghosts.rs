@@ -15,6 +15,7 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
+use crate::mapcache::places::{Chained, Places};
 use crate::mapcache::prices::Prices;
 use crate::mapcache::runs::{Runs, Window, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
@@ -202,6 +203,20 @@ impl GhostRun {
     }
 }
 
+impl Chained for GhostRun {
+    fn low(&self) -> u32 {
+        self.low
+    }
+
+    fn next(&self) -> u32 {
+        self.next
+    }
+
+    fn set_next(&mut self, next: u32) {
+        self.next = next;
+    }
+}
+
 /// Nanoseconds of what an access takes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bill {
@@ -219,79 +234,6 @@ impl ByLevel {
     /// Over groups of at least this level.
     fn from(&self, level: u8) -> f64 {
         self.0[usize::from(level)..].iter().sum()
-    }
-}
-
-/// Runs by their first entry, in chains: most have one run or none.
-#[derive(Debug, Clone)]
-struct Places {
-    /// A run plus 1, or 0. A power of two of them, as many as runs at least.
-    first: Vec<u32>,
-    len: usize,
-}
-
-impl Places {
-    fn new(runs: u64) -> Self {
-        Self { first: vec![0; (2 * runs.max(8)).next_power_of_two() as usize], len: 0 }
-    }
-
-    #[inline]
-    fn home(&self, low: u32) -> usize {
-        // The high bits of a product depend on all bits of its factor.
-        ((u64::from(low.wrapping_mul(0x9e37_79b1)) * self.first.len() as u64) >> 32) as usize
-    }
-
-    /// The run that begins with `low`, which is there.
-    #[inline]
-    fn find(&self, runs: &[GhostRun], low: u32) -> u32 {
-        let mut run = self.first[self.home(low)] - 1;
-        while runs[run as usize].low != low {
-            run = runs[run as usize].next - 1;
-        }
-        run
-    }
-
-    #[inline]
-    fn enter(&mut self, runs: &mut [GhostRun], run: u32) {
-        self.len += 1;
-        if self.len > self.first.len() {
-            self.grow(runs);
-        }
-        self.put(runs, run);
-    }
-
-    #[inline]
-    fn put(&mut self, runs: &mut [GhostRun], run: u32) {
-        let home = self.home(runs[run as usize].low);
-        runs[run as usize].next = std::mem::replace(&mut self.first[home], run + 1);
-    }
-
-    #[cold]
-    fn grow(&mut self, runs: &mut [GhostRun]) {
-        let twice = vec![0; self.first.len() * 2];
-        for mut at in std::mem::replace(&mut self.first, twice) {
-            while at != 0 {
-                let next = runs[at as usize - 1].next;
-                self.put(runs, at - 1);
-                at = next;
-            }
-        }
-    }
-
-    #[inline]
-    fn leave(&mut self, runs: &mut [GhostRun], run: u32) {
-        self.len -= 1;
-        let GhostRun { low, next, .. } = runs[run as usize];
-        let home = self.home(low);
-        if self.first[home] == run + 1 {
-            self.first[home] = next;
-            return;
-        }
-        let mut before = self.first[home] - 1;
-        while runs[before as usize].next != run + 1 {
-            before = runs[before as usize].next - 1;
-        }
-        runs[before as usize].next = next;
     }
 }
 
@@ -538,7 +480,7 @@ impl Ghost {
         if next != NONE {
             let low = self.runs[run as usize].low;
             table::prefetch(&self.starts, low as usize / 64);
-            table::prefetch(&self.places.first, self.places.home(low));
+            self.places.prefetch(low);
             table::prefetch(&self.runs, next as usize);
             self.links.prefetch(next);
         }
@@ -566,7 +508,7 @@ impl Ghost {
             return Err(format!("the ghost does not find its run from logical unit {}", run.low));
         }
         let used: u64 = runs.iter().map(|run| self.bytes(*run)).sum();
-        if used != self.used || used > self.capacity || self.places.len != runs.len() {
+        if used != self.used || used > self.capacity || self.places.len() != runs.len() {
             return Err(format!("the ghost counts {} bytes of {used}, {} at most", self.used, self.capacity));
         }
         Ok(())
@@ -575,7 +517,8 @@ impl Ghost {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.runs.capacity() * size_of::<GhostRun>()) as u64
-            + (self.unused.capacity() + self.places.first.capacity()) as u64 * 4
+            + self.places.table_bytes()
+            + self.unused.capacity() as u64 * 4
             + self.starts.capacity() as u64 * 8
     }
 }
@@ -961,26 +904,5 @@ mod tests {
         let page = PageSizes { page_bytes: 1024, spare_bytes: 0 };
         let (keys, _) = of(8, &["tafp_16", "tafp_32", "tafp_256", "half_page"], false);
         assert_eq!(Ghosts::check_keys(&keys, page).unwrap_err().key, "sampling");
-    }
-
-    /// Places of runs that come and go, against a plain list.
-    #[test]
-    fn runs_are_found_by_their_first_entry() {
-        let mut rng = crate::rng::Rng::new(4, "places");
-        let (mut runs, mut places) = (Vec::new(), Places::new(1));
-        let mut inside: Vec<u32> = Vec::new();
-        for low in 0..3000_u32 {
-            let node = runs.len() as u32;
-            runs.push(GhostRun { low: low * 7, high: low * 7, next: 0, dirty: false });
-            places.enter(&mut runs, node);
-            inside.push(node);
-            if rng.below(4) > 0 && low > 20 {
-                let at = rng.below(inside.len() as u64) as usize;
-                let node = inside.swap_remove(at);
-                places.leave(&mut runs, node);
-            }
-            assert!(inside.iter().all(|node| places.find(&runs, runs[*node as usize].low) == *node));
-        }
-        assert_eq!(places.len, inside.len());
     }
 }

@@ -42,7 +42,7 @@ use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp, PlacementWish
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
 use crate::mapcache::segments::{
-    Fit, GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, UNMAPPED,
+    Fit, GROUP_SHIFT, Group, Kind, MOST_BYTES, Plan, Point, SEGMENT_BYTES, Segment, UNMAPPED, Work,
 };
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::recency::{Links, List, NONE};
@@ -142,6 +142,7 @@ pub struct Leaftl {
     by_number: Vec<(u32, Point)>,
     /// Ways to learn the changes of a group.
     plans: [Plan; 3],
+    work: Work,
     /// A unit whose prediction was further off than the bound allows.
     wrong: Option<u32>,
 }
@@ -177,6 +178,7 @@ impl MapCacheScheme for Leaftl {
             plane_order: SuperblockOrder::default(),
             by_number: Vec::with_capacity(1 << shift),
             plans: Default::default(),
+            work: Work::default(),
             wrong: None,
         }
     }
@@ -213,7 +215,7 @@ impl MapCacheScheme for Leaftl {
     /// All segments stay in the tables, in memory of the drive or not: one for each unit, at worst.
     fn table_bytes_at_most(keys: &LeaftlKeys, layout: TranslationLayout) -> TableBytes {
         let more = 64 * u64::from(keys.leaftl_batch_pages.min(layout.logical_units));
-        TableBytes { per_unit: 48, per_node: 0, node_bytes: 1, per_page: 64, more }
+        TableBytes { per_unit: 36, per_node: 0, node_bytes: 1, per_page: 160, more }
     }
 }
 
@@ -372,11 +374,11 @@ impl Leaftl {
             (run, rest) = rest.split_at(fit.count);
             // What nothing stands for need not be forgotten.
             if fit.kind != Kind::Unmapped || run.iter().any(|point| owner[usize::from(point.offset)] != 0) {
-                group.enter(run, *fit, owner);
+                group.enter(run, *fit, owner, &mut self.work);
             }
         }
-        if group.bytes > MOST_BYTES << self.shift {
-            group.compact(owner);
+        if u32::from(group.bytes) > MOST_BYTES << self.shift {
+            group.compact(owner, &mut self.work);
         }
         if group.cached {
             self.group_bytes = self.group_bytes - u64::from(before) + u64::from(group.bytes);
@@ -462,7 +464,7 @@ impl Leaftl {
             let first = (number << self.shift) as usize;
             let group = &mut self.groups[number as usize];
             self.group_bytes -= u64::from(group.bytes);
-            group.compact(&self.owner[first..first + (1 << self.shift)]);
+            group.compact(&self.owner[first..first + (1 << self.shift)], &mut self.work);
             self.group_bytes += u64::from(group.bytes);
         }
     }
@@ -678,12 +680,10 @@ impl MapCache for Leaftl {
 
     fn table_bytes(&self) -> u64 {
         let segments: usize = self.groups.iter().map(|group| group.segments.capacity()).sum();
-        let lists = |group: &Group| 2 * group.top.capacity() + group.unused.capacity();
-        let lists: usize = self.groups.iter().map(lists).sum();
         self.links.table_bytes()
             + self.plane_order.table_bytes()
             + (segments * size_of::<Segment>() + self.groups.capacity() * size_of::<Group>()) as u64
-            + (self.owner.capacity() + lists) as u64 * 2
+            + self.owner.capacity() as u64 * 2
             + self.known.capacity() as u64
             + (self.is_waiting.capacity() + self.moved.capacity() + self.by_place.capacity()) as u64 * 8
             + self.waiting.capacity() as u64 * 4
@@ -861,7 +861,7 @@ mod tests {
         let mut segments: Vec<_> =
             used.map(|segment| (segment.start, segment.end, segment.live, depth(segment.level))).collect();
         segments.sort_unstable_by_key(|segment| (segment.3, segment.0));
-        (group.bytes, segments)
+        (group.bytes.into(), segments)
     }
 
     fn place(cache: &mut Leaftl, lpn: u32, actual: u32) -> Vec<MapOp> {
@@ -892,7 +892,7 @@ mod tests {
         assert_eq!(learn(&mut cache, 1..2, 600), (24, vec![(1, 1, 1, 0), (0, 7, 7, 1), (0, 9, 2, 2)]));
         assert_eq!(learn(&mut cache, 8..10, 700).0, 32, "dead, and not known yet");
         let owner = cache.owner.clone();
-        cache.groups[0].compact(&owner[..256]);
+        cache.groups[0].compact(&owner[..256], &mut Work::default());
         assert_eq!(told(&cache), (24, vec![(1, 1, 1, 0), (8, 9, 2, 0), (0, 7, 7, 1)]));
         for (lpn, ppn) in [(0, 500), (1, 600), (2, 502), (7, 507), (8, 700), (9, 701)] {
             assert_eq!(place(&mut cache, lpn, ppn), []);

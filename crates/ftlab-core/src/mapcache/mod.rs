@@ -20,6 +20,7 @@ pub mod alone;
 pub mod cache;
 pub mod layout;
 mod own_origin;
+mod places;
 pub mod prices;
 mod runs;
 pub mod scheme;

@@ -8,6 +8,7 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
+use crate::mapcache::places::{Chained, Places};
 use crate::mapcache::scheme::{PageSizes, TableBytes};
 use crate::recency::{Links, NONE, RankedList};
 use crate::table;
@@ -88,10 +89,23 @@ pub(super) struct Run {
     pub(super) high: u32,
     /// Whose miss fetched it.
     pub(super) origin: u32,
+    /// See [`Places`].
+    next: u32,
     dirty: bool,
-    /// Neighbours among the forward runs of its translation page.
-    before: u32,
-    after: u32,
+}
+
+impl Chained for Run {
+    fn low(&self) -> u32 {
+        self.low
+    }
+
+    fn next(&self) -> u32 {
+        self.next
+    }
+
+    fn set_next(&mut self, next: u32) {
+        self.next = next;
+    }
 }
 
 impl Run {
@@ -106,8 +120,8 @@ impl Run {
 struct Page {
     whole: u32,
     halves: [u32; 2],
-    /// One of its forward runs.
-    first: u32,
+    /// Entries in forward runs.
+    forward: u32,
 }
 
 /// Runs in LRU order, within a number of bytes.
@@ -123,10 +137,12 @@ pub(super) struct Runs {
     links: Links,
     pub(super) order: RankedList,
     pages: Vec<Page>,
-    /// For each entry in a forward run, that run plus 1. Only what was touched takes memory.
-    run_of: Vec<u32>,
     /// A bit for each entry in a forward run or a half.
     present: Vec<u64>,
+    /// A bit for each entry with which a forward run begins, and those runs.
+    starts: Vec<u64>,
+    places: Places,
+    /// Words of bits for a translation page.
     words: usize,
 }
 
@@ -150,10 +166,10 @@ impl Runs {
             unused: Vec::new(),
             links: Links::default(),
             order: RankedList::new(ranks),
-            pages: vec![Page { whole: NONE, halves: [NONE; 2], first: NONE }; layout.pages() as usize],
-            // Zeros from the system: no memory before it is touched.
-            run_of: vec![0; layout.logical_units as usize],
+            pages: vec![Page { whole: NONE, halves: [NONE; 2], forward: 0 }; layout.pages() as usize],
             present: vec![0; layout.pages() as usize * words],
+            starts: vec![0; layout.pages() as usize * words],
+            places: Places::new(0),
             words,
         }
     }
@@ -182,21 +198,33 @@ impl Runs {
             Window::Forward(_) => ENTRY_BYTES,
             Window::Half | Window::Full => window.bytes(layout),
         };
-        TableBytes { per_unit: 5, per_node: 40, node_bytes: node_bytes.into(), per_page: 24, more: 0 }
+        TableBytes { per_unit: 1, per_node: 40, node_bytes: node_bytes.into(), per_page: 16, more: 64 }
     }
 
     /// The run that has the entry of `lpn`, or `NONE`.
     #[inline]
     pub(super) fn find(&self, lpn: Lpn) -> u32 {
-        let page = &self.pages[self.layout.tpn(lpn) as usize];
+        let tpn = self.layout.tpn(lpn);
+        let page = &self.pages[tpn as usize];
         if page.whole != NONE {
             return page.whole;
         }
         let halved = page.halves[half(self.layout, lpn) as usize];
-        if halved != NONE || page.first == NONE {
+        if halved != NONE || page.forward == 0 {
             return halved;
         }
-        self.run_of[lpn.index()].wrapping_sub(1)
+        let offset = (lpn.0 & (self.layout.entries() - 1)) as usize;
+        if !is_set(self.page(&self.present, tpn), offset) {
+            return NONE;
+        }
+        let start = last_set_to(self.page(&self.starts, tpn), offset);
+        start.map_or(NONE, |start| self.places.find(&self.runs, self.layout.first(tpn).0 + start as u32))
+    }
+
+    /// The bits of a translation page.
+    #[inline]
+    fn page<'a>(&self, bits: &'a [u64], tpn: u32) -> &'a [u64] {
+        &bits[tpn as usize * self.words..][..self.words]
     }
 
     /// See [`MapCache::look_ahead`](crate::mapcache::cache::MapCache::look_ahead).
@@ -209,10 +237,11 @@ impl Runs {
             let run = self.find(lpn);
             table::prefetch(&self.runs, run as usize);
             self.links.prefetch(run);
-        } else if self.pages[tpn].first != NONE {
-            table::prefetch(&self.run_of, lpn.index());
+        } else if self.pages[tpn].forward > 0 {
             let offset = (lpn.0 & (self.layout.entries() - 1)) as usize;
             table::prefetch(&self.present, tpn * self.words + offset / 64);
+            table::prefetch(&self.starts, tpn * self.words + offset / 64);
+            self.places.prefetch(lpn.0);
         }
     }
 
@@ -223,10 +252,12 @@ impl Runs {
         if next == NONE {
             return;
         }
-        let Run { low, before, after, .. } = self.runs[run as usize];
-        table::prefetch(&self.run_of, low as usize);
-        table::prefetch(&self.runs, before as usize);
-        table::prefetch(&self.runs, after as usize);
+        let low = self.runs[run as usize].low;
+        let tpn = self.layout.tpn(Lpn(low)) as usize;
+        let offset = (low & (self.layout.entries() - 1)) as usize;
+        table::prefetch(&self.present, tpn * self.words + offset / 64);
+        table::prefetch(&self.starts, tpn * self.words + offset / 64);
+        self.places.prefetch(low);
         table::prefetch(&self.runs, next as usize);
         self.links.prefetch(next);
     }
@@ -271,8 +302,8 @@ impl Runs {
     pub(super) fn nearest(&self, lpn: Lpn) -> u32 {
         let tpn = self.layout.tpn(lpn);
         let offset = (lpn.0 - self.layout.first(tpn).0) as usize;
-        let bits = &self.present[tpn as usize * self.words..][..self.words];
-        let below = last_set_before(bits, offset);
+        let bits = self.page(&self.present, tpn);
+        let below = last_set_to(bits, offset);
         let above = first_set_from(bits, offset);
         let at = match (below, above) {
             (Some(below), Some(above)) if offset - below <= above - offset => below,
@@ -302,7 +333,7 @@ impl Runs {
         let mut cut = high;
         if let Window::Forward(_) = window {
             // Cut before the first entry that is in memory already.
-            let bits = &self.present[tpn as usize * self.words..][..self.words];
+            let bits = self.page(&self.present, tpn);
             if let Some(next) = first_set_from(bits, (lpn.0 - first) as usize) {
                 cut = high.min(first + next as u32 - 1);
             }
@@ -313,7 +344,7 @@ impl Runs {
         let bytes = (high - low + 1) * ENTRY_BYTES;
         self.make_room(u64::from(bytes + self.header_bytes), ops);
         ops.push(MapOp::Fetch { tpn, bytes, units: (Lpn(low), Lpn(high)) });
-        self.enter(window, Run { low, high, origin: lpn.0, dirty, before: NONE, after: NONE });
+        self.enter(window, Run { low, high, origin: lpn.0, next: 0, dirty });
     }
 
     /// Take the entries `low` to `high` out of the runs that have them: they go into a larger one. True when any of them is
@@ -327,32 +358,32 @@ impl Runs {
                 self.leave(run);
             }
         }
-        let mut run = self.pages[tpn as usize].first;
-        while run != NONE {
-            let Run { low: from, high: to, after, dirty: changed, .. } = self.runs[run as usize];
-            if from <= high && to >= low {
-                dirty |= changed;
-                if from >= low && to <= high {
-                    self.leave(run);
-                } else {
-                    // A forward run over the middle of the page keeps what lies outside of the half.
-                    self.cut(run, low, high);
-                }
+        let mut at = low;
+        while let Some(run) = self.next_in_page(tpn, at).filter(|run| self.runs[*run as usize].low <= high) {
+            let Run { low: from, high: to, dirty: changed, .. } = self.runs[run as usize];
+            dirty |= changed;
+            if from >= low && to <= high {
+                self.leave(run);
+            } else {
+                // A forward run over the middle of the page keeps what lies outside of the half.
+                self.cut(run, low, high);
             }
-            run = after;
+            at = to + 1;
         }
         dirty
     }
 
     fn cut(&mut self, run: u32, low: u32, high: u32) {
         let old = self.runs[run as usize];
-        self.mark(old.low.max(low), old.high.min(high), 0);
-        let new = &mut self.runs[run as usize];
+        self.mark(old.low.max(low), old.high.min(high), false);
         if old.low < low {
-            new.high = low - 1;
+            self.runs[run as usize].high = low - 1;
         } else {
-            new.low = high + 1;
+            self.take_from_place(run);
+            self.runs[run as usize].low = high + 1;
+            self.put_in_place(run);
         }
+        let new = self.runs[run as usize];
         let dropped = (old.high - old.low) - (new.high - new.low);
         self.used -= u64::from(dropped * ENTRY_BYTES);
     }
@@ -379,17 +410,25 @@ impl Runs {
 
     /// Every run of the translation page is as flash has it.
     fn clean(&mut self, tpn: u32) {
-        let Page { whole, halves, first } = self.pages[tpn as usize];
-        for run in [whole, halves[0], halves[1]] {
-            if run != NONE {
-                self.runs[run as usize].dirty = false;
-            }
+        let whole = self.pages[tpn as usize].whole;
+        if whole != NONE {
+            self.runs[whole as usize].dirty = false;
         }
-        let mut run = first;
-        while run != NONE {
+        let mut at = self.layout.first(tpn).0;
+        while let Some(run) = self.next_in_page(tpn, at) {
             self.runs[run as usize].dirty = false;
-            run = self.runs[run as usize].after;
+            at = self.runs[run as usize].high + 1;
         }
+    }
+
+    /// The half or the forward run of the translation page that has the first entry from `from` on. There may be none.
+    #[inline]
+    fn next_in_page(&self, tpn: u32, from: u32) -> Option<u32> {
+        let first = self.layout.first(tpn).0;
+        let bits = self.page(&self.present, tpn);
+        let at = (from - first) as usize;
+        let next = if at < bits.len() * 64 { first_set_from(bits, at) } else { None };
+        next.map(|next| self.find(Lpn(first + next as u32)))
     }
 
     /// The translation page was written for other entries.
@@ -399,20 +438,14 @@ impl Runs {
         }
     }
 
-    fn enter(&mut self, window: Window, mut run: Run) {
+    fn enter(&mut self, window: Window, run: Run) {
         let node = self.unused.pop().unwrap_or(self.runs.len() as u32);
         let tpn = self.layout.tpn(Lpn(run.low));
         let page = &mut self.pages[tpn as usize];
         match window {
             Window::Full => page.whole = node,
             Window::Half => page.halves[half(self.layout, Lpn(run.low)) as usize] = node,
-            Window::Forward(_) => {
-                run.after = page.first;
-                if run.after != NONE {
-                    self.runs[run.after as usize].before = node;
-                }
-                page.first = node;
-            }
+            Window::Forward(_) => {}
         }
         let (low, high) = (run.low, run.high);
         self.used += u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
@@ -426,13 +459,16 @@ impl Runs {
         match window {
             Window::Full => {}
             Window::Half => self.mark_present(low, high, true),
-            Window::Forward(_) => self.mark(low, high, node + 1),
+            Window::Forward(_) => {
+                self.mark(low, high, true);
+                self.put_in_place(node);
+            }
         }
         self.order.enter(&mut self.links, node);
     }
 
     fn leave(&mut self, node: u32) {
-        let Run { low, high, before, after, .. } = self.runs[node as usize];
+        let Run { low, high, .. } = self.runs[node as usize];
         let page = &mut self.pages[self.layout.tpn(Lpn(low)) as usize];
         let at = half(self.layout, Lpn(low)) as usize;
         if page.whole == node {
@@ -441,23 +477,35 @@ impl Runs {
             page.halves[at] = NONE;
             self.mark_present(low, high, false);
         } else {
-            match before {
-                NONE => page.first = after,
-                before => self.runs[before as usize].after = after,
-            }
-            if after != NONE {
-                self.runs[after as usize].before = before;
-            }
-            self.mark(low, high, 0);
+            self.mark(low, high, false);
+            self.take_from_place(node);
         }
         self.used -= u64::from((high - low + 1) * ENTRY_BYTES + self.header_bytes);
         self.order.remove(&mut self.links, node);
         self.unused.push(node);
     }
 
-    fn mark(&mut self, low: u32, high: u32, run: u32) {
-        self.run_of[low as usize..=high as usize].fill(run);
-        self.mark_present(low, high, run != 0);
+    fn put_in_place(&mut self, run: u32) {
+        self.flip_start(self.runs[run as usize].low);
+        self.places.enter(&mut self.runs, run);
+    }
+
+    fn take_from_place(&mut self, run: u32) {
+        self.flip_start(self.runs[run as usize].low);
+        self.places.leave(&mut self.runs, run);
+    }
+
+    fn flip_start(&mut self, low: u32) {
+        let (tpn, offset) = (self.layout.tpn(Lpn(low)), (low & (self.layout.entries() - 1)) as usize);
+        self.starts[tpn as usize * self.words + offset / 64] ^= 1 << (offset % 64);
+    }
+
+    /// Entries of forward runs come or go.
+    fn mark(&mut self, low: u32, high: u32, present: bool) {
+        let forward = &mut self.pages[self.layout.tpn(Lpn(low)) as usize].forward;
+        let entries = high - low + 1;
+        *forward = if present { *forward + entries } else { *forward - entries };
+        self.mark_present(low, high, present);
     }
 
     fn mark_present(&mut self, low: u32, high: u32, present: bool) {
@@ -527,8 +575,8 @@ impl Runs {
     pub(super) fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.runs.capacity() * size_of::<Run>() + self.pages.capacity() * size_of::<Page>()) as u64
-            + self.run_of.capacity() as u64 * 4
-            + self.present.capacity() as u64 * 8
+            + self.places.table_bytes()
+            + (self.present.capacity() + self.starts.capacity()) as u64 * 8
     }
 }
 
@@ -544,14 +592,21 @@ pub(super) fn first_set_from(bits: &[u64], from: usize) -> Option<usize> {
     Some(at * 64 + word.trailing_zeros() as usize)
 }
 
-fn last_set_before(bits: &[u64], before: usize) -> Option<usize> {
-    let mut at = before / 64;
-    let mut word = bits[at] & !(u64::MAX << (before % 64));
+/// The last place up to `to` whose bit is set.
+#[inline]
+pub(super) fn last_set_to(bits: &[u64], to: usize) -> Option<usize> {
+    let mut at = to / 64;
+    let mut word = bits[at] & u64::MAX >> (63 - to % 64);
     while word == 0 {
         at = at.checked_sub(1)?;
         word = bits[at];
     }
     Some(at * 64 + 63 - word.leading_zeros() as usize)
+}
+
+#[inline]
+fn is_set(bits: &[u64], at: usize) -> bool {
+    bits[at / 64] >> (at % 64) & 1 == 1
 }
 
 /// The keys of a mapping cache whose misses always fetch the same window.

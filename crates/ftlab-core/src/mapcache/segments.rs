@@ -1,6 +1,7 @@
 //! Segments of LeaFTL: lines fitted to changes, and the levels of a group.
 
 use crate::mapcache::layout::ENTRY_BYTES;
+use crate::mapcache::runs::{first_set_from, last_set_to};
 use crate::mapcache::superblock_order::SuperblockOrder;
 use crate::table;
 
@@ -49,6 +50,7 @@ pub(super) struct Segment {
     /// `TOP`, or the number of a level; of those the higher lies above.
     pub(super) level: u16,
     pub(super) slope: f32,
+    /// Of one that is free, the next free one plus 1, or 0.
     pub(super) intercept: u32,
 }
 
@@ -66,7 +68,7 @@ impl Segment {
         }
     }
 
-    /// In the list of a level, as number `at` of its group.
+    /// As number `at` of its group.
     pub(super) const fn listed(&self, at: u16) -> Listed {
         Listed { at, start: self.start, end: self.end }
     }
@@ -250,7 +252,7 @@ impl Plan {
     }
 }
 
-/// A segment in the list of a level, with its first and last unit: what overlaps is found without a look at the segments.
+/// A segment by its number in the group, with its first and last unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) at: u16,
@@ -265,14 +267,11 @@ impl Listed {
     }
 }
 
-/// How many a line of a processor's cache holds.
-const PER_LINE: usize = 64 / size_of::<Listed>();
-
-/// The units that the segments of a level reach over, as bits.
+/// Units of a group, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Spans([u64; 1 << (GROUP_SHIFT - 6)]);
+pub(super) struct Units([u64; 1 << (GROUP_SHIFT - 6)]);
 
-impl Spans {
+impl Units {
     const fn of(listed: Listed) -> Self {
         let mut bits = [0; 1 << (GROUP_SHIFT - 6)];
         let (first, last) = (listed.start as usize / 64, listed.end as usize / 64);
@@ -290,33 +289,57 @@ impl Spans {
         self.0.iter_mut().zip(Self::of(listed).0).for_each(|(bits, more)| *bits |= more);
     }
 
+    fn flip(&mut self, unit: u8) {
+        self.0[usize::from(unit / 64)] ^= 1 << (unit % 64);
+    }
+
     fn overlaps(&self, listed: Listed) -> bool {
         self.0.iter().zip(Self::of(listed).0).any(|(bits, others)| bits & others != 0)
     }
 }
 
+/// Room for what is found on the way.
 #[derive(Debug, Clone, Default)]
+pub(super) struct Work {
+    overlapping: Vec<u16>,
+    order: Vec<Listed>,
+}
+
+/// Two lines of a processor's cache: what an access looks at, and in the second what only a change may.
+#[derive(Debug, Clone, Default)]
+#[repr(C, align(64))]
 pub(super) struct Group {
     pub(super) segments: Vec<Segment>,
-    pub(super) unused: Vec<u16>,
-    /// Those in the top level.
-    pub(super) top: Vec<Listed>,
-    /// What those in the level below reach over.
-    pub(super) second: Spans,
+    /// Of all segments and conflict lists.
+    pub(super) bytes: u16,
+    /// A segment that is not in use plus 1, or 0.
+    free: u16,
     /// The level below the top: levels have numbers in the order in which they were opened.
     pub(super) newest: u16,
-    /// Of all segments and conflict lists.
-    pub(super) bytes: u32,
     pub(super) cached: bool,
     pub(super) dirty: bool,
+    /// The first units of the segments in the top level. None reaches over another there, and each answers for its first and
+    /// its last unit, since a change of that would have cut it back.
+    starts: Units,
+    /// Their last units.
+    ends: Units,
+    /// What those in the level below reach over.
+    second: Units,
 }
 
 impl Group {
     fn drop_segment(&mut self, at: u16) {
         let segment = &mut self.segments[usize::from(at)];
-        self.bytes -= segment.bytes();
+        self.bytes -= segment.bytes() as u16;
         segment.kind = Kind::Free;
-        self.unused.push(at);
+        segment.intercept = self.free.into();
+        self.free = at + 1;
+    }
+
+    /// A segment comes to the top level or leaves it.
+    fn flip_top(&mut self, listed: Listed) {
+        self.starts.flip(listed.start);
+        self.ends.flip(listed.end);
     }
 
     /// Cut the segment back to what it answers for; `owner` has the segment of each unit plus 1.
@@ -333,14 +356,12 @@ impl Group {
 
     /// Others will make way for a segment: ask the processor for what that touches beside the segments themselves.
     pub(super) fn look_ahead(&self) {
-        table::prefetch(&self.unused, self.unused.len().wrapping_sub(1));
-        for line in self.top.chunks(PER_LINE).take(4) {
-            table::prefetch(line, 0);
-        }
+        table::prefetch(std::slice::from_ref(&self.second), 0);
+        table::prefetch(&self.segments, usize::from(self.free.saturating_sub(1)));
     }
 
     /// Enter a segment for `points` at the top.
-    pub(super) fn enter(&mut self, points: &[Point], fit: Fit, owner: &mut [u16]) {
+    pub(super) fn enter(&mut self, points: &[Point], fit: Fit, owner: &mut [u16], work: &mut Work) {
         let (start, end) = (points[0].offset, points[points.len() - 1].offset);
         let live = points.len() as u16;
         let segment = Segment {
@@ -355,23 +376,33 @@ impl Group {
         if let (1, Some(at)) = (live, usize::from(owner[usize::from(start)]).checked_sub(1)) {
             let old = &mut self.segments[at];
             if old.level == TOP && old.start == old.end {
-                self.bytes = self.bytes - old.bytes() + SEGMENT_BYTES;
+                self.bytes = self.bytes - old.bytes() as u16 + SEGMENT_BYTES as u16;
                 *old = segment;
                 return;
             }
         }
-        let new = self.unused.pop().unwrap_or(self.segments.len() as u16);
+        let new = match self.free.checked_sub(1) {
+            Some(free) => {
+                self.free = self.segments[usize::from(free)].intercept as u16;
+                free
+            }
+            None => self.segments.len() as u16,
+        };
+        let listed = segment.listed(new);
+        self.find_overlapping(listed, owner, &mut work.overlapping);
         for point in points {
             let was = std::mem::replace(&mut owner[usize::from(point.offset)], new + 1);
             if was != 0 {
                 let old = &mut self.segments[usize::from(was) - 1];
                 old.live -= 1;
-                self.bytes -= u32::from(old.kind == Kind::Approximate);
+                self.bytes -= u16::from(old.kind == Kind::Approximate);
             }
         }
-        self.bytes += segment.bytes();
-        self.make_way(segment.listed(new), owner);
-        self.top.push(segment.listed(new));
+        self.bytes += segment.bytes() as u16;
+        for old in &work.overlapping {
+            self.make_way(*old, listed, owner);
+        }
+        self.flip_top(listed);
         if usize::from(new) == self.segments.len() {
             self.segments.push(segment);
         } else {
@@ -379,47 +410,42 @@ impl Group {
         }
     }
 
-    /// What `new` overlaps in the top level leaves it.
-    fn make_way(&mut self, new: Listed, owner: &[u16]) {
-        // Found first, without a jump for each. Those of a level do not overlap: there are no more than units.
-        let mut found = [0_u8; 1 << GROUP_SHIFT];
-        let mut count = 0;
-        for (at, old) in self.top.iter().enumerate() {
-            found[count] = at as u8;
-            count += usize::from(old.overlaps(new));
+    /// Find the segments of the top level that `new` reaches over. Their first units tell which they are, as long as `owner`
+    /// does not know `new`.
+    fn find_overlapping(&self, new: Listed, owner: &[u16], found: &mut Vec<u16>) {
+        let (start, end) = (usize::from(new.start), usize::from(new.end));
+        found.clear();
+        let before = last_set_to(&self.starts.0, start);
+        let ends_before = |before: usize| first_set_from(&self.ends.0, before).is_some_and(|end| end < start);
+        found.extend(before.filter(|before| !ends_before(*before)).map(|before| owner[before] - 1));
+        let mut at = start + 1;
+        while at <= end
+            && let Some(next) = first_set_from(&self.starts.0, at).filter(|next| *next <= end)
+        {
+            found.push(owner[next] - 1);
+            at = next + 1;
         }
-        let mut next = 0;
-        while next < count {
-            let at = usize::from(found[next]);
-            let old = self.top[at];
-            // Of one unit, its owner knows as well, without a look at the segment.
-            let single = old.start == old.end;
-            let owned = owner[usize::from(old.start)] == old.at + 1;
-            if !owned && (single || self.segments[usize::from(old.at)].live == 0) {
-                self.drop_segment(old.at);
-            } else {
-                let old = if single { old } else { self.trim(old.at, owner) };
-                if !old.overlaps(new) {
-                    self.top[at] = old;
-                    next += 1;
-                    continue;
-                }
-                self.sink(old);
-            }
-            self.top.swap_remove(at);
-            // The last one has come to its place, and may be one of those found.
-            if next + 1 < count && usize::from(found[count - 1]) == self.top.len() {
-                count -= 1;
-            } else {
-                next += 1;
-            }
+    }
+
+    /// `old`, which `new` reaches over, leaves the top level or is cut back.
+    fn make_way(&mut self, old: u16, new: Listed, owner: &[u16]) {
+        let segment = self.segments[usize::from(old)];
+        self.flip_top(segment.listed(old));
+        if segment.live == 0 {
+            return self.drop_segment(old);
+        }
+        let old = self.trim(old, owner);
+        if old.overlaps(new) {
+            self.sink(old);
+        } else {
+            self.flip_top(old);
         }
     }
 
     /// From the top to the next level; when it has no place there, to a new one in between.
     fn sink(&mut self, old: Listed) {
         if self.second.overlaps(old) {
-            self.second = Spans::default();
+            self.second = Units::default();
             self.newest += 1;
         }
         self.second.add(old);
@@ -427,9 +453,9 @@ impl Group {
     }
 
     /// Drop what is dead, trim the rest, and move it up as far as newer segments let it.
-    pub(super) fn compact(&mut self, owner: &[u16]) {
+    pub(super) fn compact(&mut self, owner: &[u16], work: &mut Work) {
         // From the top level down: the second one is the last that was opened.
-        let mut order = std::mem::take(&mut self.top);
+        let order = &mut work.order;
         order.clear();
         let used = (0..).zip(&self.segments).filter(|(_, segment)| segment.kind != Kind::Free);
         order.extend(used.map(|(at, segment)| segment.listed(at)));
@@ -439,7 +465,7 @@ impl Group {
         });
         let mut depths = [0_u16; 1 << GROUP_SHIFT];
         let mut deepest = 0;
-        for listed in &mut order {
+        for listed in order.iter_mut() {
             if self.segments[usize::from(listed.at)].live == 0 {
                 self.drop_segment(listed.at);
                 continue;
@@ -451,29 +477,28 @@ impl Group {
             deepest = deepest.max(depth);
             self.segments[usize::from(listed.at)].level = depth;
         }
-        self.second = Spans::default();
-        let Self { segments, second, .. } = self;
-        order.retain(|listed| {
-            let segment = &mut segments[usize::from(listed.at)];
+        (self.starts, self.ends, self.second) = Default::default();
+        for listed in order {
+            let segment = &mut self.segments[usize::from(listed.at)];
             let depth = std::mem::replace(&mut segment.level, TOP);
             if segment.kind == Kind::Free {
-                return false;
+                continue;
             }
             if depth > 0 {
                 segment.level = deepest - depth;
             }
-            if depth == 1 {
-                second.add(*listed);
+            match depth {
+                0 => self.flip_top(*listed),
+                1 => self.second.add(*listed),
+                _ => {}
             }
-            depth == 0
-        });
-        self.top = order;
+        }
         self.newest = deepest.saturating_sub(1);
     }
 
     /// Bytes in a translation page.
     pub(super) fn stored_bytes(&self, units: u32) -> u32 {
-        self.bytes.min(units * ENTRY_BYTES)
+        u32::from(self.bytes).min(units * ENTRY_BYTES)
     }
 
     /// Recount the segments of `1 << shift` units, of which `owner` has the segment of each plus 1: their bytes.
@@ -498,18 +523,23 @@ impl Group {
             }
         }
         let in_level = |level: u16| used.clone().filter(move |(_, segment)| segment.level == level);
-        let mut top: Vec<Listed> = in_level(TOP).map(|(at, segment)| segment.listed(at as u16)).collect();
-        let mut told = self.top.clone();
-        for list in [&mut top, &mut told] {
-            list.sort_unstable_by_key(|listed| listed.at);
+        let (mut starts, mut ends, mut second) = (Units::default(), Units::default(), Units::default());
+        for (at, segment) in in_level(TOP) {
+            if [segment.start, segment.end]
+                .iter()
+                .any(|unit| usize::from(owner[usize::from(*unit)]) != at + 1)
+            {
+                return Err(format!("{segment:?} is in the top level, and does not answer for its ends"));
+            }
+            starts.flip(segment.start);
+            ends.flip(segment.end);
         }
-        let mut second = Spans::default();
         in_level(self.newest).for_each(|(at, segment)| second.add(segment.listed(at as u16)));
-        if (top, second) != (told, self.second) {
+        if (starts, ends, second) != (self.starts, self.ends, self.second) {
             return Err("the upper levels miss segments".to_owned());
         }
         let bytes: u32 = self.segments.iter().map(Segment::bytes).sum();
-        if bytes != self.bytes || bytes > MOST_BYTES << shift {
+        if bytes != u32::from(self.bytes) || bytes > MOST_BYTES << shift {
             return Err(format!("{bytes} bytes of segments, {} counted", self.bytes));
         }
         Ok(bytes)
