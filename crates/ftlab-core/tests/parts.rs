@@ -320,6 +320,11 @@ fn memory_that_moves_data_of_others() {
     assert_eq!(told[0], [("service_buffer", 10.0)]);
     assert_eq!(told[1], [("service_buffer", 10.0), ("wait_buffer", 6.0)]);
     assert_eq!(told[2], [("service_buffer", 10.0), ("wait_buffer", 16.0)]);
+    // Who waits for memory alone waits at no die, whichever worked last.
+    let flush = page(0.0, Op::Flush, 0);
+    assert_eq!(waits_of_last(&buffered, &[page(0.0, Op::Write, 0), flush]).2, (0, 0.0));
+    let reads = [page(0.0, Op::Read, 9), page(100.0, Op::Write, 0), Request { arrival_ns: 100_000, ..flush }];
+    assert_eq!(waits_of_last(&buffered, &reads).2, (0, 0.0));
 }
 
 /// Who waits for the command of another request waits for what that one waited for.

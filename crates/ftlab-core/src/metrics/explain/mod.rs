@@ -198,7 +198,7 @@ pub struct Explanations {
     latest: Parts,
     latest_body: u32,
     latest_run: Time,
-    /// The lane that it was on.
+    /// The lane that it was on; `LANE` for one beside flash.
     latest_lane: u32,
     /// What a watcher waited for that was somebody else's.
     of_others: Parts,
@@ -469,10 +469,15 @@ impl Explanations {
         let run = left.min(self.latest_run.0);
         parts.add(last.work.behind(), run);
         parts.add_updates(if body.is_update { run } else { 0 });
-        parts.waited_at(
-            if last.body == self.latest_body { self.latest_lane } else { body.parts.longest_wait().0 },
-            left,
-        );
+        // What was beside flash was at no die of its own, and may have waited at none.
+        let (die, at_die) = match last.body == self.latest_body {
+            true if self.latest_lane == LANE => self.latest.longest_wait(),
+            true => (self.latest_lane, left),
+            false => body.parts.longest_wait(),
+        };
+        if at_die > 0 {
+            parts.waited_at(die, left);
+        }
         left -= run;
         let (all, depended) = match body {
             body if last.body != self.latest_body => (&body.parts, &Parts::NONE),
@@ -631,7 +636,7 @@ impl Explanations {
         self.latest = if body.had_others { body.parts } else { Parts::NONE };
         self.latest.add(Part::BufferWait, body.queued.0);
         self.latest.add(Part::Buffer, span.0);
-        (self.latest_body, self.latest_run) = (at, span);
+        (self.latest_body, self.latest_run, self.latest_lane) = (at, span, LANE);
     }
 
     /// What the time since `began` consists of, for the watcher of a request that has just heard of the last thing that it
