@@ -207,6 +207,16 @@ enum Points {
     },
 }
 
+impl Points {
+    /// For each candidate.
+    fn scores(&self) -> &[f64] {
+        match self {
+            Points::OwnOrigin(windows) => windows.scores(),
+            Points::NearestRun { scores, .. } => scores,
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Bsb {
@@ -342,15 +352,11 @@ impl Bsb {
     /// The window with the highest score; of several, the smallest.
     fn choose(&mut self) -> Window {
         if self.until_decision == 0 {
-            self.choice = match &self.points {
-                Points::OwnOrigin(windows) => windows.highest(),
-                Points::NearestRun { scores, .. } => {
-                    // Scores of equal histories are equal to the last bit. Without jumps, which nothing could foresee.
-                    let highest = scores.iter().fold(0.0, |highest: f64, score| highest.max(*score));
-                    let smallest = scores.iter().position(|score| score.to_bits() == highest.to_bits());
-                    smallest.unwrap_or(0)
-                }
-            };
+            // Scores of equal histories are equal to the last bit. Without jumps, which nothing could foresee.
+            let scores = self.points.scores();
+            let highest = scores.iter().fold(0.0, |highest: f64, score| highest.max(*score));
+            let smallest = scores.iter().position(|score| score.to_bits() == highest.to_bits());
+            self.choice = smallest.unwrap_or(0);
             self.until_decision = self.decision_interval;
         }
         let candidate = &mut self.candidates[self.choice];
@@ -406,10 +412,7 @@ impl MapCache for Bsb {
 
     fn report(&self) -> CacheReport {
         let windows = self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.chosen));
-        let scores = match &self.points {
-            Points::OwnOrigin(windows) => windows.scores().collect(),
-            Points::NearestRun { scores, .. } => scores.clone(),
-        };
+        let scores = self.points.scores().iter().copied();
         let names = self.candidates.iter().map(|candidate| candidate.name.clone());
         CacheReport { windows: windows.collect(), scores: names.zip(scores).collect(), ..self.runs.report() }
     }

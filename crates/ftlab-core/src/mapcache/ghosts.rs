@@ -15,7 +15,7 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapCache, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::places::{Chained, Places};
+use crate::mapcache::places::Places;
 use crate::mapcache::prices::Prices;
 use crate::mapcache::runs::{Runs, Window, half, header_bytes};
 use crate::mapcache::scheme::{MapCacheScheme, PageSizes, TableBytes};
@@ -192,28 +192,12 @@ impl Scheme for Ghosts {
 struct GhostRun {
     low: u32,
     high: u32,
-    /// The next run of its chain plus 1, or 0.
-    next: u32,
     dirty: bool,
 }
 
 impl GhostRun {
     const fn entries(&self) -> u32 {
         self.high - self.low + 1
-    }
-}
-
-impl Chained for GhostRun {
-    fn low(&self) -> u32 {
-        self.low
-    }
-
-    fn next(&self) -> u32 {
-        self.next
-    }
-
-    fn set_next(&mut self, next: u32) {
-        self.next = next;
     }
 }
 
@@ -385,7 +369,7 @@ impl Ghost {
             }
         };
         let Some(low) = low else { return NONE };
-        let run = self.places.find(&self.runs, low);
+        let run = self.places.find(low, |run| self.runs[run as usize].low);
         if self.runs[run as usize].high >= lpn { run } else { NONE }
     }
 
@@ -429,7 +413,7 @@ impl Ghost {
             }
         };
         let mut bill = Bill::default();
-        let run = GhostRun { low, high, next: 0, dirty: lookup.changes() };
+        let run = GhostRun { low, high, dirty: lookup.changes() };
         let need = self.bytes(run);
         // Whether a run has changed cannot be guessed: what it would cost is reckoned either way.
         let of_changed = |run: GhostRun| f64::from(u8::from(run.dirty)) * costs.of_writing(run, layout);
@@ -456,7 +440,7 @@ impl Ghost {
         }
         self.used += self.bytes(run);
         self.flip(run.low);
-        self.places.enter(&mut self.runs, node);
+        self.places.enter(node, |run| self.runs[run as usize].low);
         self.order.enter(&mut self.links, node);
     }
 
@@ -466,7 +450,7 @@ impl Ghost {
         let run = self.runs[node as usize];
         self.used -= self.bytes(run);
         self.flip(run.low);
-        self.places.leave(&mut self.runs, node);
+        self.places.leave(node, run.low);
         self.order.remove(&mut self.links, node);
         self.unused.push(node);
         self.look_at_victims();
@@ -500,9 +484,9 @@ impl Ghost {
         if let Some(pair) = runs.windows(2).find(|pair| pair[0].high >= pair[1].low) {
             return Err(format!("the ghost has logical unit {} in two runs", pair[1].low));
         }
+        let found = |low| self.runs[self.places.find(low, |run| self.runs[run as usize].low) as usize];
         let lost = |run: &&GhostRun| {
-            self.starts[run.low as usize / 64] >> (run.low % 64) & 1 == 0
-                || self.runs[self.places.find(&self.runs, run.low) as usize].high != run.high
+            self.starts[run.low as usize / 64] >> (run.low % 64) & 1 == 0 || found(run.low).high != run.high
         };
         if let Some(run) = runs.iter().find(lost) {
             return Err(format!("the ghost does not find its run from logical unit {}", run.low));

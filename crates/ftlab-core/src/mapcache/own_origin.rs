@@ -54,7 +54,6 @@ struct Lanes {
     is_bounded: Each<u32>,
     /// Its first word in `OwnOrigin::is_last`.
     words: Each<usize>,
-    scores: Each<f64>,
 }
 
 impl Lanes {
@@ -71,8 +70,8 @@ impl Lanes {
     fn access(
         &mut self,
         lpn: u32,
-        weight: f64,
         origins: &mut Each<u32>,
+        (scores, weight): (&mut Each<f64>, f64),
         (last, is_last): (&mut [u32], &mut [u64]),
         (base, now): (u32, u32),
     ) -> u32 {
@@ -104,7 +103,7 @@ impl Lanes {
         }
         for lane in 0..LANES {
             origins[lane] = origins[lane] & covered[lane] | (lpn + 1) & !covered[lane];
-            self.scores[lane] = self.scores[lane] * weight + f64::from((covered[lane] & 1).cast_signed());
+            scores[lane] = scores[lane] * weight + f64::from((covered[lane] & 1).cast_signed());
         }
         for lane in 0..LANES {
             last[at[lane]] = now;
@@ -188,6 +187,7 @@ pub(super) struct OwnOrigin {
     /// How many windows there are.
     count: usize,
     lanes: Vec<Lanes>,
+    scores: Vec<Each<f64>>,
     /// For each translation page, for each window, the logical unit plus 1 whose miss would have fetched last, or 0.
     origins: Vec<Each<u32>>,
     /// For each block of each window, the time of its last access, or 0: line by line.
@@ -248,7 +248,6 @@ impl OwnOrigin {
             room: [u32::MAX; LANES],
             is_bounded: [0; LANES],
             words: [no_words; LANES],
-            scores: [0.0; LANES],
         };
         let mut all = vec![none; windows.len().div_ceil(LANES)];
         let mut next_words = 0;
@@ -281,6 +280,7 @@ impl OwnOrigin {
             units: layout.logical_units,
             count: windows.len(),
             origins: vec![[0; LANES]; layout.pages() as usize * all.len()],
+            scores: vec![[0.0; LANES]; all.len()],
             lanes: all,
             last,
             lines,
@@ -323,9 +323,10 @@ impl OwnOrigin {
     pub(super) fn access(&mut self, lpn: Lpn, tpn: u32) {
         self.enter(lpn);
         let origins = &mut self.origins[tpn as usize * self.lanes.len()..][..self.lanes.len()];
-        for (lanes, origins) in self.lanes.iter_mut().zip(origins) {
+        for ((lanes, origins), scores) in self.lanes.iter_mut().zip(origins).zip(&mut self.scores) {
             let tables = (&mut self.last[..], &mut self.is_last[..]);
-            let mut missed = lanes.access(lpn.0, self.weight, origins, tables, (self.base, self.now));
+            let scores = (scores, self.weight);
+            let mut missed = lanes.access(lpn.0, origins, scores, tables, (self.base, self.now));
             while missed != 0 {
                 lanes.make_room(missed.trailing_zeros() as usize % LANES, self.base, &self.is_last);
                 missed &= missed - 1;
@@ -333,24 +334,10 @@ impl OwnOrigin {
         }
     }
 
-    /// The window with the highest score; of several, the first.
-    #[inline]
-    pub(super) fn highest(&self) -> usize {
-        // Scores of equal histories are equal to the last bit. Without jumps, which nothing could foresee.
-        let (mut highest, mut window) = (0.0, 0);
-        for (at, lanes) in self.lanes.iter().enumerate() {
-            for lane in 0..LANES {
-                let is_higher = lanes.scores[lane] > highest;
-                window = if is_higher { at * LANES + lane } else { window };
-                highest = f64::max(highest, lanes.scores[lane]);
-            }
-        }
-        window
-    }
-
     /// The scores of all windows.
-    pub(super) fn scores(&self) -> impl Iterator<Item = f64> {
-        self.lanes.iter().flat_map(|lanes| lanes.scores).take(self.count)
+    #[inline]
+    pub(super) fn scores(&self) -> &[f64] {
+        &self.scores.as_flattened()[..self.count]
     }
 
     /// Enter an access in the log.
@@ -528,10 +515,7 @@ mod tests {
                 for (score, naive) in scores.iter_mut().zip(&mut naive) {
                     *score = *score * weight + f64::from(u8::from(naive.access(lpn)));
                 }
-                let highest = scores.iter().fold(0.0, |highest: f64, score| highest.max(*score));
-                let first = scores.iter().position(|score| *score == highest);
-                assert_eq!(Some(all.highest()), first, "seed {seed}, access {at}: {windows:?}");
-                assert!(all.scores().eq(scores.iter().copied()), "seed {seed}, access {at}: {windows:?}");
+                assert_eq!(all.scores(), scores, "seed {seed}, access {at}: {windows:?}");
             }
             assert!(all.now < LATEST);
         }

@@ -8,7 +8,7 @@ use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::mapcache::cache::{CacheReport, Lookup, MapOp};
 use crate::mapcache::layout::{ENTRY_BYTES, TranslationLayout};
-use crate::mapcache::places::{Chained, Places};
+use crate::mapcache::places::Places;
 use crate::mapcache::scheme::{PageSizes, TableBytes};
 use crate::recency::{Links, NONE, RankedList};
 use crate::table;
@@ -89,23 +89,7 @@ pub(super) struct Run {
     pub(super) high: u32,
     /// Whose miss fetched it.
     pub(super) origin: u32,
-    /// See [`Places`].
-    next: u32,
     dirty: bool,
-}
-
-impl Chained for Run {
-    fn low(&self) -> u32 {
-        self.low
-    }
-
-    fn next(&self) -> u32 {
-        self.next
-    }
-
-    fn set_next(&mut self, next: u32) {
-        self.next = next;
-    }
 }
 
 impl Run {
@@ -213,12 +197,30 @@ impl Runs {
         if halved != NONE || page.forward == 0 {
             return halved;
         }
-        let offset = (lpn.0 & (self.layout.entries() - 1)) as usize;
-        if !is_set(self.page(&self.present, tpn), offset) {
+        let at = self.bit(lpn);
+        if self.present[at / 64] >> (at % 64) & 1 == 0 {
             return NONE;
         }
-        let start = last_set_to(self.page(&self.starts, tpn), offset);
-        start.map_or(NONE, |start| self.places.find(&self.runs, self.layout.first(tpn).0 + start as u32))
+        let first = self.layout.first(tpn).0;
+        let start = last_set_to(self.page(&self.starts, tpn), (lpn.0 - first) as usize);
+        let low_of = |run: u32| self.runs[run as usize].low;
+        start.map_or(NONE, |start| self.places.find(first + start as u32, low_of))
+    }
+
+    /// Where an entry is among the bits.
+    #[inline]
+    fn bit(&self, lpn: Lpn) -> usize {
+        let offset = lpn.0 & (self.layout.entries() - 1);
+        self.layout.tpn(lpn) as usize * self.words * 64 + offset as usize
+    }
+
+    /// A forward run that begins with `lpn` will come or go: ask the processor for what that touches.
+    #[inline]
+    fn prefetch_place(&self, lpn: Lpn) {
+        let word = self.bit(lpn) / 64;
+        table::prefetch(&self.present, word);
+        table::prefetch(&self.starts, word);
+        self.places.prefetch(lpn.0);
     }
 
     /// The bits of a translation page.
@@ -238,10 +240,7 @@ impl Runs {
             table::prefetch(&self.runs, run as usize);
             self.links.prefetch(run);
         } else if self.pages[tpn].forward > 0 {
-            let offset = (lpn.0 & (self.layout.entries() - 1)) as usize;
-            table::prefetch(&self.present, tpn * self.words + offset / 64);
-            table::prefetch(&self.starts, tpn * self.words + offset / 64);
-            self.places.prefetch(lpn.0);
+            self.prefetch_place(lpn);
         }
     }
 
@@ -252,12 +251,7 @@ impl Runs {
         if next == NONE {
             return;
         }
-        let low = self.runs[run as usize].low;
-        let tpn = self.layout.tpn(Lpn(low)) as usize;
-        let offset = (low & (self.layout.entries() - 1)) as usize;
-        table::prefetch(&self.present, tpn * self.words + offset / 64);
-        table::prefetch(&self.starts, tpn * self.words + offset / 64);
-        self.places.prefetch(low);
+        self.prefetch_place(Lpn(self.runs[run as usize].low));
         table::prefetch(&self.runs, next as usize);
         self.links.prefetch(next);
     }
@@ -344,7 +338,7 @@ impl Runs {
         let bytes = (high - low + 1) * ENTRY_BYTES;
         self.make_room(u64::from(bytes + self.header_bytes), ops);
         ops.push(MapOp::Fetch { tpn, bytes, units: (Lpn(low), Lpn(high)) });
-        self.enter(window, Run { low, high, origin: lpn.0, next: 0, dirty });
+        self.enter(window, Run { low, high, origin: lpn.0, dirty });
     }
 
     /// Take the entries `low` to `high` out of the runs that have them: they go into a larger one. True when any of them is
@@ -485,19 +479,22 @@ impl Runs {
         self.unused.push(node);
     }
 
+    /// A forward run is found from now on.
     fn put_in_place(&mut self, run: u32) {
         self.flip_start(self.runs[run as usize].low);
-        self.places.enter(&mut self.runs, run);
+        self.places.enter(run, |run| self.runs[run as usize].low);
     }
 
+    /// A forward run is not found any more.
     fn take_from_place(&mut self, run: u32) {
-        self.flip_start(self.runs[run as usize].low);
-        self.places.leave(&mut self.runs, run);
+        let low = self.runs[run as usize].low;
+        self.flip_start(low);
+        self.places.leave(run, low);
     }
 
     fn flip_start(&mut self, low: u32) {
-        let (tpn, offset) = (self.layout.tpn(Lpn(low)), (low & (self.layout.entries() - 1)) as usize);
-        self.starts[tpn as usize * self.words + offset / 64] ^= 1 << (offset % 64);
+        let at = self.bit(Lpn(low));
+        self.starts[at / 64] ^= 1 << (at % 64);
     }
 
     /// Entries of forward runs come or go.
@@ -602,11 +599,6 @@ pub(super) fn last_set_to(bits: &[u64], to: usize) -> Option<usize> {
         word = bits[at];
     }
     Some(at * 64 + 63 - word.leading_zeros() as usize)
-}
-
-#[inline]
-fn is_set(bits: &[u64], at: usize) -> bool {
-    bits[at / 64] >> (at % 64) & 1 == 1
 }
 
 /// The keys of a mapping cache whose misses always fetch the same window.

@@ -327,6 +327,8 @@ pub(super) struct Group {
     second: Units,
 }
 
+const _: () = assert!(size_of::<Group>() == 2 * 64);
+
 impl Group {
     fn drop_segment(&mut self, at: u16) {
         let segment = &mut self.segments[usize::from(at)];
