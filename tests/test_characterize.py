@@ -231,6 +231,16 @@ def test_a_drawn_drive_is_judged_and_modelled() -> None:
     assert abs(next(row.error for row in rows if row.workload == "random reads")) < 0.02
 
 
+def test_a_comparison_says_that_a_drive_was_never_filled(tmp_path: Path) -> None:
+    (tmp_path / "full.toml").write_text(SIX_BY_TWO)
+    (tmp_path / "empty.toml").write_text(SIX_BY_TWO.replace('"fill"', '"none"'))
+    for target, model, told in (("full", "full", []), ("empty", "full", ["empty"]), ("full", "empty", ["empty"])):
+        ran = ftlab("compare", f"{target}.toml", f"{model}.toml", "--requests", "100", "--json", cwd=tmp_path)
+        assert len(ran.json) == 9
+        assert [line.split(":")[1].strip() for line in ran.err.splitlines()] == told, ran.err
+    assert "were never written" in ran.err
+
+
 @pytest.mark.long
 def test_what_is_known_is_kept_and_gone_on_from() -> None:
     drive = Device.parse(SIX_BY_TWO)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ftlab._device import Device
 from ftlab.characterize.target import READ, SECTOR_BYTES, WRITE, Batch, SimulatedTarget
 
 if TYPE_CHECKING:
-    from ftlab._device import Device
     from ftlab.characterize.target import Target
 
 _QUANTITIES = ("mean", "p50", "p99")
@@ -84,18 +84,31 @@ def _numbers(latency: Any) -> dict[str, float]:
     return {"mean": float(late.mean()), "p50": float(np.quantile(late, 0.5)), "p99": float(np.quantile(late, 0.99))}
 
 
-def compare(target: Target, device: Device, *, requests: int = 4000, seed: int = 1) -> list[Row]:
+def unwritten(target: Target) -> list[str]:
+    """Say that reads of a drive went to pages that nobody had written, where its summary warns of that.
+
+    Args:
+        target: A drive that has served requests. Of a real one, nothing is known.
+    """
+    return [
+        f"{target.name}: {warning['text']}; {warning['advice']}"
+        for warning in getattr(target, "warnings", ())
+        if warning["code"] == "unwritten_reads"
+    ]
+
+
+def compare(target: Target, device: Device | Target, *, requests: int = 4000, seed: int = 1) -> list[Row]:
     """Send the same workloads to a target and to a model of it.
 
     Both are used as they are; the first quarter of each workload warms up and is not counted.
 
     Args:
         target: The target, whose data are written over.
-        device: The model.
+        device: The model, or the drive that is made of it.
         requests: Requests of each workload.
         seed: Seed of the workloads, and of the model's own choices.
     """
-    model = SimulatedTarget(device, seed=seed)
+    model = SimulatedTarget(device, seed=seed) if isinstance(device, Device) else device
     capacity = min(target.capacity, model.capacity)
     rows = []
     for name, batch in workloads(capacity, requests, seed).items():
@@ -104,4 +117,4 @@ def compare(target: Target, device: Device, *, requests: int = 4000, seed: int =
     return rows
 
 
-__all__ = ["SECTOR_BYTES", "Row", "compare", "workloads"]
+__all__ = ["SECTOR_BYTES", "Row", "compare", "unwritten", "workloads"]

@@ -97,7 +97,10 @@ class Times:
 
 @runtime_checkable
 class Target(Protocol):
-    """A drive as its host sees it."""
+    """A drive as its host sees it.
+
+    A simulated one also has ``warnings``, those of its summary. They are shown, and decide nothing.
+    """
 
     @property
     def name(self) -> str:
@@ -154,6 +157,12 @@ class SimulatedTarget:
         self.name = self._session.device.name
         self.capacity = self._session.sectors
         self.features: dict[str, Any] = {"kind": "simulated", "flush": True, "trim": True, "fork": True}
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings of the drive's summary, about all that it has served."""
+        warnings: list[dict[str, Any]] = self._session.summary["warnings"]
+        return warnings
 
     def send(self, batch: Batch) -> Times:
         """Send requests, and wait until all have completed.
@@ -287,6 +296,11 @@ class Noise:
         self._random = np.random.default_rng(level.seed)
         self._count = 0
         self.name, self.capacity, self.features = target.name, target.capacity, target.features
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings of the target's summary, where it has one."""
+        return list(getattr(self._target, "warnings", ()))
 
     def _disturbed(self, latency: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         level = self._level

@@ -17,7 +17,7 @@ from ftlab._device import Device
 from ftlab._progress import progress_bar
 from ftlab.cli import INTERRUPTED, completion
 from ftlab.cli.inputs import seed_option
-from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
+from ftlab.cli.output import force_option, json_option, print_json, print_lines, table, tell_warnings
 from ftlab.cli.reading import COUNT
 from ftlab.errors import ConfigError, FtlabError, InputError, RunError
 
@@ -308,15 +308,19 @@ def compare(
     `ftlab study compare`.
     """
     from ftlab.characterize.compare import compare as compare_drives
-    from ftlab.characterize.target import open_target
+    from ftlab.characterize.compare import unwritten
+    from ftlab.characterize.target import SimulatedTarget, open_target
 
     _check_destroy(target, destroy)
     chosen = 1 if seed is None else seed
-    model = Device.load(device)
+    described = Device.load(device)
     opened = _noisy(open_target(target, destroy=destroy, seed=chosen), noise, chosen)
+    model = SimulatedTarget(described, seed=chosen)
     rows = compare_drives(opened, model, requests=requests, seed=chosen)
+    said = list(dict.fromkeys(unwritten(opened) + unwritten(model)))
     if as_json:
         print_json([row.facts() for row in rows])
+        tell_warnings(said)
         return 0
     cells = [
         (row.workload, row.quantity, f"{row.target_ns:,.0f}", f"{row.model_ns:,.0f}", f"{100 * row.error:+.2f}")
@@ -324,6 +328,7 @@ def compare(
     ]
     columns = ("workload", "latency", "target (ns)", "model (ns)", "error (%)")
     print_lines(table(columns, cells, right=columns[2:]))
+    tell_warnings(said)
     return 0
 
 

@@ -57,6 +57,12 @@ def tell_notes(notes: Iterable[str]) -> None:
         click.echo(f"note: {note}", err=True)
 
 
+def tell_warnings(texts: Iterable[str]) -> None:
+    """Say on standard error why numbers may mislead."""
+    for text in texts:
+        click.echo(f"warning: {text}", err=True)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Make a console that does not wrap by chance when it is no terminal."""
     from rich.console import Console

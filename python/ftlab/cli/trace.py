@@ -23,7 +23,7 @@ from ftlab._statistics import fit as fit_trace
 from ftlab._units import bytes_text, count_text, time_text
 from ftlab._workload import Trace, Workload
 from ftlab.cli import completion
-from ftlab.cli.output import force_option, json_option, print_json, print_lines, table
+from ftlab.cli.output import force_option, json_option, print_json, print_lines, table, tell_warnings
 from ftlab.cli.reading import COUNT, SEED, SKIPPED, Reading, reading_options, tell_lost, tell_remarks, tell_skipped
 from ftlab.errors import InputError, Interrupted
 
@@ -522,8 +522,7 @@ def record(
             f"{bytes_text(done.space_bytes)}",
             err=True,
         )
-    for text in (*done.unseen(), *done.lost):
-        click.echo(f"warning: {text}", err=True)
+    tell_warnings((*done.unseen(), *done.lost))
     if done.status:
         click.echo(f"the command ended with exit status {done.status}", err=True)
     return done.status
