@@ -32,7 +32,6 @@ pub(super) struct Arrivals {
     last_ns: u64,
     /// The latest arrival so far: what is out of order arrives then.
     now_ns: u64,
-    previous_ns: u64,
     unsorted: u64,
     requests: u64,
     gaps: Bins,
@@ -53,7 +52,6 @@ impl Arrivals {
             begin_ns: 0,
             last_ns: 0,
             now_ns: 0,
-            previous_ns: 0,
             unsorted: 0,
             requests: 0,
             gaps: Bins::new(TIME_BITS),
@@ -80,8 +78,7 @@ impl Arrivals {
         let first = self.first_ns.get_or_insert(arrival_ns);
         *first = (*first).min(arrival_ns);
         self.last_ns = self.last_ns.max(arrival_ns);
-        self.unsorted += u64::from(arrival_ns < self.previous_ns);
-        self.previous_ns = arrival_ns;
+        self.unsorted += u64::from(arrival_ns < self.now_ns);
         let gap = arrival_ns.saturating_sub(self.now_ns);
         if self.requests > 0 {
             self.gaps.add(gap, 1);

@@ -175,7 +175,7 @@ pub struct TraceStats {
     pub duration_ns: u64,
     /// Mean span between arrivals: duration / (requests - 1).
     pub mean_interarrival_ns: Option<f64>,
-    /// Requests that arrive before the one ahead of them.
+    /// Requests that arrive before one ahead of them; a run would move them to the time of the latest.
     pub unsorted: u64,
     /// Share of requests with an address whose begin and end are multiples of 4 KiB.
     pub aligned_4k_fraction: Option<f64>,
@@ -485,7 +485,7 @@ mod tests {
             request(100, Op::Write, 8, 8, 0),
             request(300, Op::Write, 16, 8, 0),
             request(200, Op::Read, 15, 2, 0),
-            request(400, Op::Write, 16, 8, 1),
+            request(250, Op::Write, 16, 8, 1),
             request(500, Op::Trim, 800, 80, 0),
             request(600, Op::Flush, 0, 0, 2),
             request(700, Op::Write, 24, 1, 1),
@@ -497,7 +497,7 @@ mod tests {
         assert_eq!((stats.lowest_byte, stats.highest_byte), (Some(4096), Some(880 * 512)));
         assert_eq!((stats.footprint_pages_4k, stats.footprint_written_pages_4k), (4, 4));
         assert_eq!((stats.duration_ns, stats.mean_interarrival_ns), (600, Some(100.0)));
-        assert_eq!((stats.unsorted, stats.volumes), (1, 3));
+        assert_eq!((stats.unsorted, stats.volumes), (2, 3));
         assert_eq!((stats.read_fraction, stats.overwrite_factor), (Some(0.2), Some(1.0)));
         assert_eq!(
             (stats.aligned_4k_fraction, stats.sequential_fraction),

@@ -99,7 +99,7 @@ pub enum OutOfRange {
     Clip,
 }
 
-/// What happens when a request arrives before the one ahead of it (open arrival only).
+/// What happens when a request arrives before one ahead of it (open arrival only).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsortedTimes {

@@ -256,7 +256,7 @@ impl Admission {
         if ns < self.latest_ns {
             if unsorted_times == UnsortedTimes::Error {
                 let why = format!(
-                    "it arrives before the one ahead of it ({} ns); put all in order with `--transform sort`, or choose \
+                    "it arrives before one ahead of it ({} ns); put all in order with `--transform sort`, or choose \
                      host.unsorted_times = \"clamp\" to let it arrive at the latest time seen",
                     self.latest_ns
                 );

@@ -91,7 +91,7 @@ pub const WARNINGS: &[Kind] = &[
     },
     Kind {
         code: "moved_in_time",
-        when: "More than a tenth of the requests arrive before the one ahead of them, and were moved to its time.",
+        when: "More than a tenth of the requests arrive before one ahead of them, and were moved to its time.",
         why: "As for `out_of_range`.",
         rule: Some(moved_in_time),
     },
@@ -512,7 +512,7 @@ fn unwritten_reads(evidence: &Evidence<'_>) -> Option<Said> {
 
 fn moved_in_time(evidence: &Evidence<'_>) -> Option<Said> {
     let (share, who) = many(evidence, evidence.summary.host.unsorted)?;
-    let text = format!("{who} arrive before the one ahead of them and were moved to its time");
+    let text = format!("{who} arrive before one ahead of them and were moved to its time");
     Some((text, SORT_ADVICE.into(), vec![("share", share)]))
 }
 

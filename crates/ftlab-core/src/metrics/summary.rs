@@ -126,7 +126,7 @@ pub struct HostSummary {
     pub read_modify_writes: u64,
     /// Requests that reach beyond the end of the drive: wrapped, cut off, or rejected because nothing is left of them.
     pub out_of_range: u64,
-    /// Requests that arrived before the one ahead of them (`host.unsorted_times = "clamp"`).
+    /// Requests that arrived before one ahead of them (`host.unsorted_times = "clamp"`).
     pub unsorted: u64,
     /// Bad records of a trace that were left out because the user allowed it; absent when there are none.
     #[serde(skip_serializing_if = "is_zero")]
