@@ -274,9 +274,12 @@ impl NandArray {
         table::prefetch(&self.blocks, self.geometry.block_of(ppn).index());
     }
 
-    /// Ask the processor for the spare areas and the validity of `block`, which will be collected soon.
+    /// Ask the processor for the spare areas, the validity and the state of `block`, which will be collected soon.
     pub fn prefetch_block(&self, block: BlockId) {
         const ENTRIES_PER_LINE: usize = 16;
+        table::prefetch(&self.blocks, block.index());
+        table::prefetch(&self.purposes, block.index());
+        table::prefetch(&self.by_formula, block.index());
         let first = self.geometry.first_unit(block).index();
         table::prefetch(&self.valid, first / 64);
         // A line of the processor's cache at a time; beyond 64 of them others would be driven out.
@@ -290,8 +293,11 @@ impl NandArray {
     pub fn open(&mut self, block: BlockId, role: Role) {
         self.openings += 1;
         if self.is_dense() {
-            self.spare.make_denser();
             self.valid.make_denser();
+        }
+        // Spare areas are entered block after block: before that, those that were written lie together.
+        if self.openings >= self.blocks.len() as u32 {
+            self.spare.make_denser();
         }
         self.blocks[block.index()].sequence = self.openings;
         self.purposes[block.index()] = Purpose::new(role, false);
