@@ -153,6 +153,14 @@ def test_several_axes_may_be_the_scheme_and_several_columns_the_repetition() -> 
     ]
 
 
+def test_what_is_named_twice_is_named() -> None:
+    cells = {(gc, op): [float(len(gc) + op), op + 2.0] for gc in ("a", "bb") for op in (1, 2)}
+    frame = runs(cells, ("gc", "op"))
+    once = compare(frame, "gc", "y", at=["op"], over="seed", baseline="a")
+    twice = compare(frame, ["gc", "gc"], ["y", "y"], at=["op", "op"], over=["seed", "seed"], baseline="a")
+    assert_frame_equal(once, twice)
+
+
 def test_intervals_of_many_differences_hold_together_on_demand() -> None:
     rng = np.random.default_rng(1)
     frame = runs({scheme: rng.normal(size=8).tolist() for scheme in "abcd"}, ("scheme",))

@@ -404,6 +404,34 @@ def test_a_long_wait_at_the_host_is_told() -> None:
     assert "at the host" not in found.words
 
 
+def test_requests_that_took_no_time_have_no_reason(tmp_path: Path) -> None:
+    """Trims of a drive that keeps them in memory, and writes that a buffer takes."""
+    rows = [{"arrival_ns": 1000 * at, "op": "write", "lba": 8 * at, "sectors": 8} for at in range(60)]
+    # The last to arrive, which has ended by its start.
+    rows.append({"arrival_ns": 900_000_000, "op": "trim", "lba": 0, "sectors": 8})
+    log = ftlab.run(drive(), pl.DataFrame(rows), requests_log=True).requests
+    trim = ftlab.explain(log, op="trim")
+    assert trim.words.endswith(" took 0 ns."), trim.words
+    assert not trim.findings
+    writes = [finding.code for finding in ftlab.explain(log, slowest=60).findings]
+    assert [finding.code for finding in ftlab.explain(log, slowest=61).findings] == writes
+    buffer = {"kind": "lru", "bytes": 1 << 20}
+    out = tmp_path / "out"
+    ftlab.run(drive(buffer=buffer), pl.DataFrame(rows[:50]), requests_log=True, out=out)
+    ran = inside("explain", out)
+    assert (ran.status, ran.err) == (0, ""), ran.err
+    assert "0 ns" in ran.out
+
+
+def test_a_log_with_what_is_no_time_is_refused(tmp_path: Path) -> None:
+    log = ftlab.run("ideal-page", "uniform", requests=10, requests_log=True).requests
+    for wrong in (float("nan"), None, "long"):
+        spoilt = log.with_columns(wait_gc_ns=pl.lit(wrong))
+        spoilt.write_parquet(tmp_path / "requests.parquet")
+        with pytest.raises(ftlab.InputError, match="column wait_gc_ns has what is no time"):
+            ftlab.explain(tmp_path)
+
+
 @pytest.mark.long
 def test_what_cannot_be_explained(tmp_path: Path) -> None:
     out = tmp_path / "run"

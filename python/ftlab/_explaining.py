@@ -197,6 +197,10 @@ def read(log: str | os.PathLike[str]) -> pl.DataFrame:
     missing = [name for name in ("index", "op", "latency_ns", *_columns()) if name not in frame.columns]
     if missing:
         raise InputError(f"{path}: has no column {missing[0]}: run it again with --out DIR --requests-log")
+    for name in ("latency_ns", *_columns()):
+        column = frame[name]
+        if not column.dtype.is_numeric() or not column.is_finite().fill_null(value=False).all():
+            raise InputError(f"{path}: cannot be read as a request log: column {name} has what is no time")
     return frame
 
 
@@ -266,7 +270,7 @@ def explain(
         count = max(frame.height - _rank(percentile, frame.height), 1)
         rows = ordered.head(count)
         those = f"{count_text(count)} {of}" if count > 1 else f"slowest of the {of}"
-        chosen = f"The {those} from p{percentile:g} on, of {count_text(frame.height)},"
+        chosen = f"The {those} from p{percentile:.12g} on, of {count_text(frame.height)},"
     else:
         count = 20 if slowest is None else whole("slowest", slowest)
         if count < 1:

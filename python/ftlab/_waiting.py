@@ -172,6 +172,8 @@ def findings(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: D
     if not set(COLUMNS) <= set(log.columns):
         return []
     latency = float(rows["latency_ns"].to_numpy().mean())
+    if latency == 0:
+        return []
     at_a_die = _at_a_die(rows, log, table, dies, latency)
     found = [at_a_die]
     if at_a_die is None or at_a_die.code != "hot_die":
@@ -257,7 +259,9 @@ def _burst(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: Die
 
     starts, came, ends = (np.sort(times(log, f"{column}_ns")) for column in ("start", "arrival", "end"))
     own = times(rows, "start_ns")
-    ahead = np.searchsorted(starts, own, "right") - 1 - np.searchsorted(ends, own, "right")
+    # One that took no time has ended by then, too.
+    ended = np.searchsorted(ends, own, "right") - (times(rows, "end_ns") <= own)
+    ahead = np.searchsorted(starts, own, "right") - 1 - ended
     # When a request came says its arrival: some are handed over together when others have ended.
     own_came = times(rows, "arrival_ns")
     took = times(rows, "end_ns") - own_came

@@ -121,8 +121,8 @@ def direction(metric: str, stated: str | None) -> Better | None:
 
 
 def listed(names: str | Sequence[str] | None) -> list[str]:
-    """Take one name for a list of one."""
-    return [names] if isinstance(names, str) else list(names or ())
+    """Take one name for a list of one, and leave out what was named before."""
+    return [names] if isinstance(names, str) else list(dict.fromkeys(names or ()))
 
 
 def check_confidence(confidence: float) -> None:
@@ -183,7 +183,7 @@ def axes_of(frame: pl.DataFrame, over: Sequence[str], named: Sequence[str] | Non
     """
     if named is not None:
         columns(frame, named, "axis")
-        return [name for name in named if name not in over]
+        return [name for name in listed(named) if name not in over]
     if "status" not in frame.columns:
         raise ConfigError("the table has no column 'status', which parts axes from results: name the axes")
     before = frame.columns[: frame.columns.index("status")]

@@ -25,7 +25,8 @@ pub struct RsftlKeys {
     ///
     /// Default: few, since each block of the group takes spare space; the paper has up to 128.
     pub group_blocks: u32,
-    /// Requests up to this size go to the group, larger ones to a block of their own.
+    /// Requests up to this size go to the group, larger ones to a block of their own. Each mapping unit that a request touches
+    /// counts in full.
     ///
     /// Default: the best threshold of the paper.
     #[serde(deserialize_with = "quantity::bytes")]
