@@ -675,7 +675,7 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
         self.take_skipped(removed);
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if let Some(translation) = &self.table.translation {
             translation.cache.look_ahead(lpn, stage);
