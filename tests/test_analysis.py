@@ -695,6 +695,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda f: improvement(f.with_columns(y=-pl.col("y")), "gc", "y", better="smaller"), "negative"),
     (lambda f: sensitivity(f, "z"), "metric 'z'"),
     (lambda f: sensitivity(f.with_columns(y=1.0), "y"), "is 1 in all runs"),
+    (lambda f: sensitivity(f.with_columns(y=2.5), "y", log=True), "is 2.5 in all runs"),
     (lambda f: sensitivity(f.with_columns(y=0.0), "y", log=True), "value 0, of which there is no logarithm"),
     (lambda f: sensitivity(f, "y", ["opp"]), "axis 'opp': .* did you mean 'op'"),
     (lambda f: sensitivity(f, "y", method="annova"), "did you mean 'anova'"),

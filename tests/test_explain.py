@@ -428,8 +428,13 @@ def test_a_log_with_what_is_no_time_is_refused(tmp_path: Path) -> None:
     for wrong in (float("nan"), None, "long"):
         spoilt = log.with_columns(wait_gc_ns=pl.lit(wrong))
         spoilt.write_parquet(tmp_path / "requests.parquet")
-        with pytest.raises(ftlab.InputError, match="column wait_gc_ns has what is no time"):
-            ftlab.explain(tmp_path)
+        for given in (tmp_path, spoilt):
+            with pytest.raises(ftlab.InputError, match="column wait_gc_ns has what is no time"):
+                ftlab.explain(given)
+    with pytest.raises(ftlab.InputError, match="the log has no column sectors"):
+        ftlab.explain(log.drop("sectors"), request=0)
+    with pytest.raises(ftlab.InputError, match="request 3 is there 2 times: the log is of several runs"):
+        ftlab.explain(pl.concat([log, log]), request=3)
 
 
 @pytest.mark.long

@@ -194,13 +194,21 @@ def read(log: str | os.PathLike[str]) -> pl.DataFrame:
             frame = pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}: cannot be read as a request log: {error}") from error
-    missing = [name for name in ("index", "op", "latency_ns", *_columns()) if name not in frame.columns]
+    return _checked(frame, f"{path}: ")
+
+
+def _has_columns(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
+    missing = [name for name in names if name not in frame.columns]
     if missing:
-        raise InputError(f"{path}: has no column {missing[0]}: run it again with --out DIR --requests-log")
+        raise InputError(f"{where}has no column {missing[0]}: run it again with --out DIR --requests-log")
+
+
+def _checked(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    _has_columns(frame, ("index", "op", "latency_ns", *_columns()), where)
     for name in ("latency_ns", *_columns()):
         column = frame[name]
         if not column.dtype.is_numeric() or not column.is_finite().fill_null(value=False).all():
-            raise InputError(f"{path}: cannot be read as a request log: column {name} has what is no time")
+            raise InputError(f"{where}cannot be read as a request log: column {name} has what is no time")
     return frame
 
 
@@ -240,7 +248,7 @@ def explain(
     """
     import polars as pl
 
-    everything = frame = log if isinstance(log, pl.DataFrame) else read(log)
+    everything = frame = _checked(log, "the frame ") if isinstance(log, pl.DataFrame) else read(log)
     _one_given({"slowest": slowest, "percentile": percentile, "request": request})
     of = "requests"
     if op is not None:
@@ -252,16 +260,7 @@ def explain(
         raise InputError(f"no {of} have completed")
     ordered = frame.sort("latency_ns", "index", descending=[True, False])
     if request is not None:
-        request = whole("request", request)
-        chosen, rows = f"request {request}", ordered.filter(pl.col("index") == request)
-        if rows.height == 0:
-            first, last = frame["index"].min(), frame["index"].max()
-            raise InputError(
-                f"request {request} is not among the {count_text(frame.height)} {of} that have completed:"
-                f" numbers are from {first!r} to {last!r}"
-            )
-        [row] = rows.iter_rows(named=True)
-        chosen = f"Request {request} ({row['op']} of {row['sectors']} sectors at sector {row['lba']})"
+        chosen, rows = _one(ordered, whole("request", request), of)
     elif percentile is not None:
         if not (isinstance(percentile, Real) and 0 < percentile < 100):  # noqa: PLR2004 - per cent
             raise ConfigError(
@@ -282,6 +281,22 @@ def explain(
     table = waiting.by_die(rows, everything, dies)
     findings = tuple(waiting.findings(rows, everything, table, dies))
     return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()), table, dies.name, findings)
+
+
+def _one(ordered: pl.DataFrame, request: int, of: str) -> tuple[str, pl.DataFrame]:
+    """Say what a request is, and give its row."""
+    _has_columns(ordered, ("lba", "sectors"), "the log ")
+    rows = ordered.filter(ordered["index"] == request)
+    if rows.height == 0:
+        first, last = ordered["index"].min(), ordered["index"].max()
+        raise InputError(
+            f"request {request} is not among the {count_text(ordered.height)} {of} that have completed:"
+            f" numbers are from {first!r} to {last!r}"
+        )
+    if rows.height > 1:
+        raise InputError(f"request {request} is there {rows.height} times: the log is of several runs")
+    [row] = rows.iter_rows(named=True)
+    return f"Request {request} ({row['op']} of {row['sectors']} sectors at sector {row['lba']})", rows
 
 
 def _dies(log: pl.DataFrame | str | os.PathLike[str], frame: pl.DataFrame, device: Device | None) -> waiting.Dies:

@@ -120,7 +120,8 @@ def sensitivity(
     tables.choice("method", method, ("anova", "regression"))
     data = _data(frame, metric, axes, over, log=log)
     if data.values.min() == data.values.max():
-        raise ConfigError(f"metric {metric!r}: is {data.values[0]:g} in all runs; there is nothing to explain")
+        value = np.exp(data.values[0]) if log else data.values[0]
+        raise ConfigError(f"metric {metric!r}: is {value:g} in all runs; there is nothing to explain")
     if len(data.factors) > _MOST_FACTORS:
         raise ConfigError(f"{len(data.factors)} axes: name {_MOST_FACTORS} or fewer of them")
     effects, error = _anova(data) if method == "anova" else _regression(data)

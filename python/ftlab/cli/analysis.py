@@ -88,6 +88,15 @@ _estimation = _options(
 )
 
 
+# Without timing, and of runs that write nothing, these are 0.
+_NEVER_0 = ("host.iops", "write_amplification.total")
+
+
+def _is_measured(frame: pl.DataFrame, key: str) -> bool:
+    values = frame[key].drop_nulls().to_list()
+    return any(values) if key in _NEVER_0 else bool(values)
+
+
 def frame_of(store: Store, name: str | None) -> pl.DataFrame:
     """Give the table of a study, and say how many of its runs have no results."""
     frame = store.frame(name)
@@ -157,8 +166,7 @@ def compare(
     """
     _check(as_json=as_json, as_csv=as_csv)
     frame = frame_of(Store(folder, create=False), name)
-    # What is 0 everywhere, such as IOPS without timing, was not measured.
-    shown = [key for key in HEADLINES if key in frame.columns and any(frame[key].drop_nulls())]
+    shown = [key for key in HEADLINES if key in frame.columns and _is_measured(frame, key)]
     if not (metrics or shown):
         raise ConfigError(f"{folder}: the runs have none of {', '.join(HEADLINES)}: name a --metric")
     found = analysis.compare(frame, _one(by), metrics or shown, at=at or None, **options)

@@ -88,7 +88,7 @@ def _runs(table: Table, x: str, y: str, upto: str, keys: Sequence[str], over: Se
     """
     import polars as pl
 
-    names = [*keys, *(each for each in over if each in table.frame.columns and each not in keys)]
+    names = list(dict.fromkeys([*keys, *(each for each in over if each in table.frame.columns)]))
     columns = {name: table.numbers(name, role) for name, role in ((x, "x"), (y, "y"), (upto, "upto"))}
     frame = table.frame.select(
         *(table.column(name, "color").alias(f"key {name}") for name in names),
@@ -103,7 +103,8 @@ def _runs(table: Table, x: str, y: str, upto: str, keys: Sequence[str], over: Se
                 f"{x!r} goes back: rows are of several runs; name what they differ in as color or facet, "
                 f"filter the frame, or take the middle over it with over={[*over]!r} and more"
             )
-        found.setdefault(key[: len(keys)], []).append((ends, values, tops))
+        values_of = dict(zip(names, key, strict=True))
+        found.setdefault(tuple(values_of[name] for name in keys), []).append((ends, values, tops))
     return found
 
 
