@@ -458,7 +458,7 @@ def test_what_cannot_be_explained(tmp_path: Path) -> None:
     assert "request 50 is not among the 50 requests that have completed: numbers are from 0 to 49" in refused(
         out, "--request", "50"
     )
-    assert "percentile = 100: expected a number above 0 and below 100" in refused(out, "--percentile", "100")
+    assert "percentile = 100.0: expected a number above 0 and below 100" in refused(out, "--percentile", "100")
     assert "slowest = 0: expected at least 1" in refused(out, "--slowest", "0")
     assert "give one of slowest, percentile, request" in refused(out, "--slowest", "5", "--request", "1")
     assert "no reads have completed" in refused(out, "--op", "read")
