@@ -261,7 +261,7 @@ def test_the_command_says_what_is_wrong() -> None:
     for words, said in (
         (["tlc-small", "--only", "chanels"], "did you mean 'channels'"),
         (["tlc-small", "--budget", "0s"], "expected a time above 0"),
-        (["tlc-small", "--noise", "sigma=-0.1"], "expected a number from 0"),
+        (["tlc-small", "--noise", "sigma=-0.1"], "expected 0 to 0.3"),
         (["/dev/none", "--truth"], "nobody knows the truth"),
         (["no-such-drive"], "no-such-drive"),
         ([], "expected a TARGET"),
