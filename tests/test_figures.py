@@ -255,7 +255,7 @@ def test_several_columns_are_the_colours(frame: pl.DataFrame) -> None:
 def test_what_is_named_twice_is_drawn_once(frame: pl.DataFrame) -> None:
     columns = {"x": "ftl.over_provisioning", "y": "write_amplification.total", "color": "ftl.gc", "facet": "workload"}
     once, twice = (figures.line(frame, **columns, over=["seed"] * times) for times in (1, 2))
-    shapes = [[len(line.get_xdata()) for axes in each.axes for line in axes.lines] for each in (once, twice)]  # type: ignore[arg-type]
+    shapes = [[np.size(line.get_xdata()) for axes in each.axes for line in axes.lines] for each in (once, twice)]
     assert shapes[0] == shapes[1]
     rows = [{"requests": at, "wa": 1.0 + at, "gc": gc, "seed": 1} for gc in ("greedy", "fifo") for at in range(5)]
     figure = figures.series(pl.DataFrame(rows), y="wa", x="requests", color="gc", facet="gc", over=["seed", "seed"])
