@@ -12,7 +12,7 @@ from ftlab._estimates import estimate, plain
 from ftlab._labels import label, value_text
 from ftlab.analysis.comparison import WITHHELD
 from ftlab.cli import completion
-from ftlab.cli.output import HEADLINES, json_option, print_frame, print_json, print_lines, table
+from ftlab.cli.output import HEADLINES, json_option, print_frame, print_json, print_lines, table, tell_warnings
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
 from ftlab.studies import Store
@@ -104,7 +104,7 @@ def frame_of(store: Store, name: str | None) -> pl.DataFrame:
     if left_out:
         click.echo(f"{left_out} of {frame.height} runs are left out: they failed or are missing", err=True)
     if (told := warned.of_table(frame)) is not None:
-        click.echo(f"warning: {told}", err=True)
+        tell_warnings([told])
     return frame
 
 

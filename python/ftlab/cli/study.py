@@ -16,7 +16,7 @@ from ftlab._lazy import import_whole
 from ftlab._units import count_text, iops_text, time_text
 from ftlab.cli import BAD_INPUT, FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES
-from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table
+from ftlab.cli.output import HEADLINES, console, json_option, print_frame, print_json, print_lines, table, tell_warnings
 from ftlab.cli.plot import plot
 from ftlab.cli.reading import StoreFolder
 from ftlab.errors import ConfigError
@@ -146,7 +146,7 @@ def _print_frame(frame: pl.DataFrame, axes: Sequence[str]) -> None:
     ]
     print_lines(table(heads, rows, right=[HEADLINES[name] for name in shown]))
     if (warning := warned.of_table(frame)) is not None:
-        click.echo(f"warning: {warning}", err=True)
+        tell_warnings([warning])
     if frame.height > _MOST_ROWS:
         click.echo(f"... and {frame.height - _MOST_ROWS} more; --csv and --json have all", err=True)
 

@@ -281,7 +281,7 @@ def _fixed(table: Table, keys: Sequence[str | None], over: Sequence[str]) -> Non
     """Refuse to average over what nobody named."""
     frame = table.frame
     used = [key for key in dict.fromkeys(keys) if key is not None]
-    repeated = [name for name in dict.fromkeys(over) if name in frame.columns and name not in used]
+    repeated = [name for name in over if name in frame.columns and name not in used]
     # In the frame of a study the axes stand first.
     end = next((name for name in (_STATUS, *repeated) if name in frame.columns), None)
     axes = frame.columns[: frame.columns.index(end)] if end is not None else []
@@ -331,6 +331,7 @@ def means(
     if (low is None) != (high is None):
         raise ConfigError("give both low and high, or neither")
     values = table.numbers(y, role)
+    over = list(dict.fromkeys(over))
     for name in over:
         if name != "seed":
             table.check(name, "over")
@@ -365,7 +366,7 @@ def means(
     counts = [point.count for point in points.values() if point.count]
     if not counts:
         raise ConfigError(f"{role}: no row has a value of {y!r} and of all other columns that are drawn")
-    present = tuple(name for name in dict.fromkeys(over) if name in table.frame.columns)
+    present = tuple(name for name in over if name in table.frame.columns)
     missing = frame.height - whole["y"].count()
     return Means(points, (min(counts), max(counts)), present, missing, frame.height)
 
