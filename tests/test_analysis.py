@@ -24,6 +24,7 @@ from ftlab.analysis import better, compare, improvement, pareto, sensitivity, st
 from ftlab.analysis.intervals import Estimator
 from ftlab.analysis.tables import _BETTER as BETTER
 from ftlab.cli import status_of
+from ftlab.cli.analysis import is_measured
 
 Asked = Callable[..., Ran]
 
@@ -151,6 +152,12 @@ def test_several_axes_may_be_the_scheme_and_several_columns_the_repetition() -> 
         ("bb, 1", 6, 1.0),
         ("bb, 2", 6, 11.0),
     ]
+
+
+def test_a_cache_that_never_hits_was_measured_and_a_run_without_a_clock_was_not() -> None:
+    never = pl.Series([None, None], dtype=pl.Float64)
+    frame = pl.DataFrame({"map_cache.hit_ratio": [0.0] * 2, "host.iops": [0.0] * 2, "latency_ns.read.mean": never})
+    assert [name for name in frame.columns if is_measured(frame, name)] == ["map_cache.hit_ratio"]
 
 
 def test_what_is_named_twice_is_named() -> None:

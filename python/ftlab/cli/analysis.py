@@ -92,7 +92,8 @@ _estimation = _options(
 _NEVER_0 = ("host.iops", "write_amplification.total")
 
 
-def _is_measured(frame: pl.DataFrame, key: str) -> bool:
+def is_measured(frame: pl.DataFrame, key: str) -> bool:
+    """Whether runs of a study have a headline: some are 0 where nothing was measured."""
     values = frame[key].drop_nulls().to_list()
     return any(values) if key in _NEVER_0 else bool(values)
 
@@ -166,7 +167,7 @@ def compare(
     """
     _check(as_json=as_json, as_csv=as_csv)
     frame = frame_of(Store(folder, create=False), name)
-    shown = [key for key in HEADLINES if key in frame.columns and _is_measured(frame, key)]
+    shown = [key for key in HEADLINES if key in frame.columns and is_measured(frame, key)]
     if not (metrics or shown):
         raise ConfigError(f"{folder}: the runs have none of {', '.join(HEADLINES)}: name a --metric")
     found = analysis.compare(frame, _one(by), metrics or shown, at=at or None, **options)
