@@ -33,7 +33,7 @@ use crate::flash::event_queue::{ARRAY_LINES, BUS_LINE, EventQueue, HOST_LINE};
 use crate::flash::line::NONE;
 use crate::flash::port::{FlashPort, Gathering, Memory, Submission};
 use crate::geometry::{DieId, Geometry, PageId, PlaneId};
-use crate::metrics::explain::told::Teller;
+use crate::metrics::explain::told::{Teller, Told};
 use crate::time::Time;
 
 mod beside;
@@ -380,8 +380,9 @@ impl EventPort {
     #[inline(always)]
     fn account(&mut self, lane: u32, end: Time) {
         let Lane { started, current, .. } = self.lanes[lane as usize];
-        if self.teller.is_some() {
-            self.tell_work(lane, end);
+        if let Some(teller) = &mut self.teller {
+            let Commands { kind, count } = current;
+            teller.tell(Told::Ended { lane, kind, count, started, end });
         }
         let cause = self.kinds.get(current.kind).submission.cause_index();
         self.ledger.busy_ps[lane as usize][cause] += end.since(started).0;
@@ -428,7 +429,7 @@ impl EventPort {
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
         }
         if let Some(logged) = self.logged.get_mut(lane as usize) {
-            let request = self.teller.as_ref().and_then(|teller| teller.request());
+            let request = self.teller.as_ref().and_then(|teller| teller.request);
             logged.push_back((submission.page(), request));
         }
         let state = &mut self.lanes[lane as usize];

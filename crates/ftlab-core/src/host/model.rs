@@ -23,7 +23,7 @@ use crate::host::split::Splitter;
 use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
-use crate::metrics::explain::told::{Batch, Told};
+use crate::metrics::explain::told::{Batch, Completed, RequestBits, Told};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -114,6 +114,13 @@ impl Slot {
         let Slot { lba, arrival_ns, sectors, op, fua, stream, .. } = *self;
         Request { arrival_ns, lba, sectors, op, stream, fua }
     }
+
+    /// What is known of it when it completes.
+    #[inline(always)]
+    fn record(&self, end: Time) -> RequestRecord {
+        let Slot { index, arrival, start, .. } = *self;
+        RequestRecord { index, request: self.request(), arrival, start, end }
+    }
 }
 
 /// The host and its drive.
@@ -128,7 +135,7 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     wants_requests: bool,
     wants_parts: bool,
     /// By slot: when its request was handed to the drive. Where parts are wanted.
-    explained: Vec<Time>,
+    begun: Vec<Time>,
     /// Most requests in the drive.
     depth: usize,
     can_wait: bool,
@@ -194,7 +201,7 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             samples,
             wants_requests: feeder.wants_completions(),
             wants_parts: feeder.wants_parts(),
-            explained: Vec::new(),
+            begun: Vec::new(),
             depth: limit,
             can_wait: !closed && depth.is_some(),
             link,
@@ -549,25 +556,24 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn begin_explained(&mut self, at: u32) {
         let now = self.now();
-        let Some(teller) = self.drive.flash.port.teller() else { return };
-        teller.request = self.slots[at as usize].index;
-        if self.explained.len() < self.slots.len() {
-            self.explained.resize(self.slots.len(), Time::ZERO);
+        if let Some(teller) = self.drive.flash.port.teller() {
+            teller.request = Some(self.slots[at as usize].index);
         }
-        self.explained[at as usize] = now;
+        if self.begun.len() <= at as usize {
+            self.begun.resize(self.slots.len(), Time::ZERO);
+        }
+        self.begun[at as usize] = now;
     }
 
     /// The drive has done a request that does not leave at once.
     #[cold]
     #[inline(never)]
     fn end_explained(&mut self, at: u32) {
-        let (request, now) = (self.slots[at as usize].index, self.now());
-        let begun = self.explained[at as usize];
-        self.tell_done(Told::Done { watcher: at, request, begun, at: now });
+        let request = self.slots[at as usize].index as RequestBits;
+        self.tell_done(Told::Done { watcher: at, request, begun: self.begun[at as usize], at: self.now() });
     }
 
     fn tell_done(&mut self, told: Told) {
@@ -577,12 +583,11 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     }
 
     /// A request completes now: tell what the host knows of its time.
-    #[cold]
-    #[inline(never)]
-    fn tell_completion(&mut self, at: u32, record: RequestRecord) {
-        let begun = self.explained[at as usize];
+    #[inline(always)]
+    fn tell_completion(&mut self, at: u32, now: Time) {
         let Some(teller) = self.drive.flash.port.teller() else { return };
-        teller.completes(at, begun, record);
+        let (record, begun) = (self.slots[at as usize].record(now), self.begun[at as usize]);
+        teller.completes(at, Completed { record, begun });
         self.feeder.explain(&mut teller.batch);
     }
 
@@ -677,15 +682,10 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.samples {
             self.metrics.sample(now, |totals| self.drive.sample(totals));
         }
-        if self.wants_requests || self.wants_parts {
-            let slot = &self.slots[at as usize];
-            let Slot { index, arrival, start, .. } = *slot;
-            let record = RequestRecord { index, request: slot.request(), arrival, start, end: now };
-            if self.wants_parts {
-                self.tell_completion(at, record);
-            } else {
-                self.feeder.completed(&record);
-            }
+        if self.wants_parts {
+            self.tell_completion(at, now);
+        } else if self.wants_requests {
+            self.feeder.completed(&self.slots[at as usize].record(now));
         }
         if self.closing {
             return;

@@ -86,22 +86,34 @@ impl EventPort {
     }
 
     /// A command begins to exist; the lane does not have it yet.
+    #[inline(always)]
+    pub(super) fn tell_new(&mut self, lane: u32, turn: u64, kind: u32, is_held: bool) {
+        let Some(teller) = &mut self.teller else { return };
+        let is_next = self.lanes[lane as usize].is_next(turn);
+        if is_next {
+            teller.filled[lane as usize] = self.now;
+        }
+        if kind >= teller.kinds {
+            self.tell_kinds();
+        }
+        if self.kinds.get(kind).submission.is_background() {
+            return;
+        }
+        let (lane_does, Commands { kind: under_way, .. }, begun) = self.awaited(lane, is_held || is_next);
+        let (turn, at) = (turn as u32, self.now);
+        let Some(teller) = &mut self.teller else { return };
+        let request = teller.request_bits();
+        teller.tell(Told::Submitted { lane, kind, turn, request, lane_does, under_way, begun, at });
+    }
+
+    /// Commands are of kinds of which nobody was told.
     #[cold]
     #[inline(never)]
-    pub(super) fn tell_new(&mut self, lane: u32, turn: u64, kind: u32, is_held: bool) {
+    fn tell_kinds(&mut self) {
         let Some(teller) = &mut self.teller else { return };
         for kind in self.kinds.from(teller.kinds) {
             teller.tell(Told::Kind(kind.told()));
             teller.kinds += 1;
-        }
-        let filled = &mut teller.filled[lane as usize];
-        *filled = if self.lanes[lane as usize].is_empty() { self.now } else { *filled };
-        if self.kinds.get(kind).submission.is_background() {
-            return;
-        }
-        teller.tell(Told::Submitted { lane, kind, turn: turn as u32, request: teller.request, at: self.now });
-        if !is_held {
-            self.tell_ready(lane, turn);
         }
     }
 
@@ -126,16 +138,6 @@ impl EventPort {
         }
     }
 
-    /// A command ends, or several in a row.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn tell_work(&mut self, lane: u32, end: Time) {
-        let Lane { started, current: Commands { kind, count }, .. } = self.lanes[lane as usize];
-        if let Some(teller) = &mut self.teller {
-            teller.tell(Told::Ended { lane, kind, count, started, end });
-        }
-    }
-
     /// Somebody hears next of the end of a command.
     #[inline]
     pub(super) fn tell_end(&mut self, lane: u32) {
@@ -150,17 +152,18 @@ impl EventPort {
     /// What a command depended on has ended.
     #[cold]
     pub(super) fn tell_released(&mut self, lane: u32, turn: u64) {
+        let is_next = self.lanes[lane as usize].is_next(turn);
+        let (lane_does, Commands { kind: under_way, .. }, begun) = self.awaited(lane, is_next);
+        let (turn, at) = (turn as u32, self.now);
         let Some(teller) = &mut self.teller else { return };
-        teller.tell(Told::Released { lane, turn: turn as u32, at: self.now });
-        self.tell_ready(lane, turn);
+        teller.tell(Told::Released { lane, turn, lane_does, under_way, begun, at });
     }
 
     /// How long the command under way on a lane has waited for the bus with its data. Nobody asks this of a collection.
-    #[inline(always)]
     fn waited_with_data(&self, lane: u32) -> Time {
-        let Lane { phase, current, started, transfer, .. } = self.lanes[lane as usize];
+        let Lane { current, started, transfer, .. } = self.lanes[lane as usize];
         let kind = self.kinds.get(current.kind);
-        if phase != Phase::BusOut || kind.submission.is_background() {
+        if kind.submission.is_background() {
             return Time::ZERO;
         }
         let since = started + kind.bus_in + kind.array;
@@ -169,23 +172,26 @@ impl EventPort {
         if is_moving { transfer.0.since(since) } else { self.now.since(since) }
     }
 
-    /// Nothing but its lane holds a command back from now on.
+    /// What a lane does while a command comes to wait for it, of which kind, and since when. Nobody waits for it if `unasked`.
     #[inline(always)]
-    fn tell_ready(&mut self, lane: u32, turn: u64) {
-        let Lane { phase, current, started, begun, .. } = self.lanes[lane as usize];
-        // An idle lane that has nothing else to begin with does nothing until this command begins.
-        if phase == Phase::Idle && turn == begun + 1 {
-            return;
-        }
+    fn awaited(&mut self, lane: u32, unasked: bool) -> (LaneDoes, Commands, Time) {
+        let Lane { phase, current, started, .. } = self.lanes[lane as usize];
         let lane_does = match phase {
+            _ if unasked => LaneDoes::Unasked,
             Phase::Idle => LaneDoes::Nothing,
             Phase::BusIn => LaneDoes::WaitsForBus,
-            Phase::Array | Phase::BusOut => LaneDoes::Works,
+            Phase::Array => LaneDoes::Works,
+            Phase::BusOut => {
+                let waited = self.waited_with_data(lane);
+                match &mut self.teller {
+                    Some(teller) if waited > Time::ZERO => {
+                        teller.tell(Told::HasData { waited });
+                        LaneDoes::HasData
+                    }
+                    _ => LaneDoes::Works,
+                }
+            }
         };
-        let waited = self.waited_with_data(lane);
-        // Of commands in a row, the last may begin later than now.
-        let since = self.now.0.wrapping_sub(started.0);
-        let Some(teller) = &mut self.teller else { return };
-        teller.tell(Told::Waits { lane, kind: current.kind, lane_does, since, waited });
+        (lane_does, current, started)
     }
 }

@@ -64,7 +64,8 @@ impl EventPort {
         state.words = words;
         let ticket = Ticket::of_node(node, state.generation);
         if let Some(teller) = &mut self.teller {
-            teller.tell(Told::Beside { node, request: teller.request, at: self.now });
+            let request = teller.request_bits();
+            teller.tell(Told::Beside { node, request, at: self.now });
         }
         (node, ticket)
     }

@@ -113,6 +113,12 @@ impl Lane {
         self.begun == self.submitted
     }
 
+    /// Whether the command of this turn may be the next to begin, and the lane has nothing else to do.
+    #[inline]
+    pub(super) fn is_next(&self, turn: u64) -> bool {
+        self.phase == Phase::Idle && turn == self.begun + 1
+    }
+
     /// Take commands in. `is_held`: they must not begin until they are released.
     #[inline]
     pub(super) fn submit(&mut self, commands: Commands, number: u64, is_held: bool) {

@@ -25,7 +25,7 @@ pub(crate) mod explainer;
 pub(crate) mod told;
 
 pub use told::Batch;
-use told::{Kind, LaneDoes, NO_REQUEST, Told, Turn};
+use told::{Completed, Kind, LaneDoes, NO_REQUEST, RequestBits, Told, Turn};
 
 /// In the place of a body, with the number of a lane: of steps of collections, which have none.
 const LANE: u32 = 1 << 31;
@@ -99,7 +99,7 @@ struct Lane {
     has_held_up: bool,
     held_up: Parts,
     /// The request that the last host command was for, and what the lane has done for it.
-    request: u64,
+    request: RequestBits,
     own: Own,
 }
 
@@ -129,7 +129,7 @@ impl Done {
 #[derive(Debug, Clone, Copy)]
 struct Body {
     /// The request during whose submission it came.
-    request: u64,
+    request: RequestBits,
     work: Work,
     /// It reads or programs a page of which the request writes a part.
     is_update: bool,
@@ -172,7 +172,7 @@ pub struct Explanations {
     times: HostTimes,
     kinds: Vec<Kind>,
     /// The request for which something was submitted last.
-    request: u64,
+    request: RequestBits,
     /// The lanes and turns of what it reads: if it programs next, these are pages of which it writes a part.
     reads: Vec<(u32, Turn)>,
     /// How many of `reads` are of this request.
@@ -187,8 +187,8 @@ pub struct Explanations {
     works: u32,
     last_of: LastOf,
     lanes: Vec<Lane>,
-    /// The step that was submitted or released last, if it is no collection's.
-    ready: Option<u32>,
+    /// How long a command has waited for the bus with its data, where one does that is told of next.
+    has_data: Time,
     /// What each watcher has heard of last.
     heard: Vec<Ended>,
     /// By watcher.
@@ -229,7 +229,7 @@ impl Explanations {
             works: 0,
             last_of: [Time::ZERO; WORKS],
             lanes: vec![lane; lanes],
-            ready: None,
+            has_data: Time::ZERO,
             heard: Vec::new(),
             done: Vec::new(),
             ending: Ended::NOTHING,
@@ -246,12 +246,11 @@ impl Explanations {
     pub fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
         let mut completed = batch.completed.drain(..);
         for told in batch.told.drain(..) {
-            if let Told::Completed { watcher, begun } = told {
-                if let Some(record) = completed.next() {
-                    self.completed(watcher, begun, &record, observer);
-                }
-            } else {
-                self.hear_of(told);
+            self.hear_of(told);
+            if let Told::Completed { watcher } | Told::EndedFor { watcher, completes: true, .. } = told
+                && let Some(completed) = completed.next()
+            {
+                self.completed(watcher, &completed, observer);
             }
         }
     }
@@ -261,21 +260,22 @@ impl Explanations {
         match told {
             Told::Completed { .. } => {}
             Told::Kind(kind) => self.kinds.push(kind),
-            Told::Submitted { lane, kind, turn, request, at } => {
+            Told::HasData { waited } => self.has_data = waited,
+            Told::Submitted { lane, kind, turn, request, lane_does, under_way, begun, at } => {
                 let kind = self.kinds[kind as usize];
                 let body = self.submitted(request, kind.work, at);
                 self.lanes[lane as usize].steps.push_back((turn, body));
                 self.reads_next(lane, turn, kind.work);
-                self.ready = Some(body);
+                if lane_does != LaneDoes::Unasked {
+                    self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
+                }
             }
-            Told::Waits { lane, kind, lane_does, since, waited } => {
-                let kind = self.kinds[kind as usize];
-                self.has_to_wait(lane, (lane_does, kind), (since, waited));
-            }
-            Told::Released { lane, turn, at } => {
-                self.ready = self.body_of(lane, turn);
-                if let Some(body) = self.ready {
+            Told::Released { lane, turn, lane_does, under_way, begun, at } => {
+                if let Some(body) = self.body_of(lane, turn) {
                     self.released(body, false, at);
+                    if lane_does != LaneDoes::Unasked {
+                        self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
+                    }
                 }
             }
             Told::HeldUp { lane, kind, span } => self.held_up(lane, self.kinds[kind as usize], span),
@@ -283,7 +283,7 @@ impl Explanations {
             Told::Ended { lane, kind, count, started, end } => {
                 self.ended(lane, self.kinds[kind as usize], count, (started, end));
             }
-            Told::EndedFor { lane, kind, watcher, started, end } => {
+            Told::EndedFor { lane, kind, watcher, started, end, .. } => {
                 self.ended(lane, self.kinds[kind as usize], 1, (started, end));
                 put(&mut self.heard, watcher, self.ending, Ended::NOTHING);
             }
@@ -313,7 +313,8 @@ impl Explanations {
     }
 
     /// A request completes: add to its parts what is the host's.
-    fn completed(&mut self, watcher: u32, begun: Time, record: &RequestRecord, observer: &mut dyn Observer) {
+    fn completed(&mut self, watcher: u32, completed: &Completed, observer: &mut dyn Observer) {
+        let Completed { ref record, begun } = *completed;
         let RequestRecord { index, arrival, start, end, ref request } = *record;
         let HostTimes { overhead, .. } = self.times;
         let link = self.times.on_link(request);
@@ -321,7 +322,7 @@ impl Explanations {
         let (done, parts) = match before.and_then(|done| Some((done.at.take()?, &mut done.parts))) {
             Some(before) => before,
             // What ends now says them.
-            None => (end, self.parts((watcher, index), begun, end)),
+            None => (end, self.parts((watcher, index as RequestBits), begun, end)),
         };
         parts.add(Part::HostQueue, start.since(arrival).0);
         parts.add(Part::Overhead, overhead.0);
@@ -342,7 +343,7 @@ impl Explanations {
 
     /// A step begins to exist. Returns its body.
     #[inline(always)]
-    fn submitted(&mut self, request: u64, work: Work, now: Time) -> u32 {
+    fn submitted(&mut self, request: RequestBits, work: Work, now: Time) -> u32 {
         let body = self.free.pop().unwrap_or_else(|| self.new_body());
         if request != self.request {
             (self.request, self.read_count) = (request, 0);
@@ -436,7 +437,7 @@ impl Explanations {
 
     /// The parts of a step that ends now, if it is of the same request, and goes back to when that began to wait.
     #[inline]
-    fn parts_of(&mut self, last: Ended, request: u64, began: Time) -> Option<&mut Parts> {
+    fn parts_of(&mut self, last: Ended, request: RequestBits, began: Time) -> Option<&mut Parts> {
         let body = self.bodies.get_mut(last.body as usize)?;
         if body.request != request || body.began != began {
             return None;
@@ -446,7 +447,7 @@ impl Explanations {
 
     /// What the time since `began` consists of, when a request began to wait for a step of another one, or of a collection,
     /// which ends now. That other one has waited as well. In which order is not known: a part of its time is divided as all of it.
-    fn waited_for(&self, last: Ended, request: u64, began: Time, now: Time) -> Parts {
+    fn waited_for(&self, last: Ended, request: RequestBits, began: Time, now: Time) -> Parts {
         let mut parts = Parts::NONE;
         let mut left = now.since(began).0;
         let Some(body) = self.bodies.get(last.body as usize) else {
@@ -528,11 +529,12 @@ impl Explanations {
         lane.held_up.add_updates(if body.is_update { left } else { 0 });
     }
 
-    /// Nothing but its lane holds back the command that is ready now, and the lane has other things to do first: a command of a
-    /// `kind` `since` so many picoseconds. That one has `waited` for the bus with its data.
+    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first: a command of a kind
+    /// that it has begun `since` so many picoseconds.
     #[inline(always)]
-    fn has_to_wait(&mut self, at: u32, (lane_does, kind): (LaneDoes, Kind), (since, waited): (u64, Time)) {
-        let Some(waiting) = self.ready else { return };
+    fn has_to_wait(&mut self, waiting: u32, at: u32, (lane_does, kind): (LaneDoes, u32), since: u64) {
+        let kind = self.kinds[kind as usize];
+        let waited = if lane_does == LaneDoes::HasData { self.has_data } else { Time::ZERO };
         let lane = &self.lanes[at as usize];
         let body = &mut self.bodies[waiting as usize];
         (body.had_to_wait, body.knows_held_up) = (true, lane.has_held_up);
@@ -542,7 +544,8 @@ impl Explanations {
         }
         // Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may begin later
         // than now.
-        let work = if lane_does == LaneDoes::Works { since.wrapping_sub(waited.0) } else { 0 };
+        let works = matches!(lane_does, LaneDoes::Works | LaneDoes::HasData);
+        let work = if works { since.wrapping_sub(waited.0) } else { 0 };
         let total = &mut body.worked[kind.work.index()];
         *total = total.wrapping_add(work);
         body.bus_wait += if lane_does == LaneDoes::WaitsForBus { since } else { waited.0 };
@@ -642,7 +645,7 @@ impl Explanations {
     /// What the time since `began` consists of, for the watcher of a request that has just heard of the last thing that it
     /// waited for. Nothing was submitted since then: what is known of that stands.
     #[inline]
-    fn parts(&mut self, (watcher, request): (u32, u64), began: Time, now: Time) -> &mut Parts {
+    fn parts(&mut self, (watcher, request): (u32, RequestBits), began: Time, now: Time) -> &mut Parts {
         let last = self.heard[watcher as usize];
         if self.parts_of(last, request, began).is_none() {
             self.of_others = self.waited_for(last, request, began, now);

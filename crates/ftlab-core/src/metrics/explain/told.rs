@@ -9,7 +9,7 @@ use crate::table;
 use crate::time::Time;
 
 /// Stands for no request.
-pub(crate) const NO_REQUEST: u64 = u64::MAX;
+pub(crate) const NO_REQUEST: u32 = u32::MAX;
 
 /// What lanes run, as far as it matters here. Kinds have numbers, in the order in which they are told.
 #[derive(Debug, Clone, Copy)]
@@ -22,14 +22,18 @@ pub(crate) struct Kind {
     pub(crate) transfer: Time,
 }
 
-/// What a lane does while a command comes to wait for it.
+/// What a lane does while a command comes to wait for it, and for nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneDoes {
+    /// Nobody waits for it: the command waits for others first, or begins at once.
+    Unasked,
     Nothing,
     /// It waits for the bus, before its array works.
     WaitsForBus,
-    /// It works, or waits for the bus with data.
+    /// It works, or its data cross the bus.
     Works,
+    /// The same, and it has waited for the bus with its data, or still does: for how long was told just before.
+    HasData,
 }
 
 /// One of the things that happen. Steps are commands, those of collections left out, and nodes.
@@ -37,13 +41,22 @@ pub(crate) enum LaneDoes {
 pub(crate) enum Told {
     /// Commands of another kind will come.
     Kind(Kind),
-    /// A command begins to exist, that is no collection's.
-    Submitted { lane: u32, kind: u32, turn: Turn, request: u64, at: Time },
-    /// Nothing but its lane holds the command back that was submitted or released last. The lane has something to do first: a
-    /// command that it has begun so long ago, and that has waited for the bus with its data for so long.
-    Waits { lane: u32, kind: u32, lane_does: LaneDoes, since: u64, waited: Time },
+    /// What is under way on the lane that is told of next has waited so long for the bus: [`LaneDoes::HasData`].
+    HasData { waited: Time },
+    /// A command begins to exist, that is no collection's. What its lane does is a command of the kind `under_way`, which it has
+    /// `begun`.
+    Submitted {
+        lane: u32,
+        kind: u32,
+        turn: Turn,
+        request: RequestBits,
+        lane_does: LaneDoes,
+        under_way: u32,
+        begun: Time,
+        at: Time,
+    },
     /// What a command waits for has ended with what is ending now.
-    Released { lane: u32, turn: Turn, at: Time },
+    Released { lane: u32, turn: Turn, lane_does: LaneDoes, under_way: u32, begun: Time, at: Time },
     /// A command begins on a lane that was free before: as long as it was in its queue, it held up those behind it.
     HeldUp { lane: u32, kind: u32, span: Time },
     /// A command has the bus that it has waited for.
@@ -51,12 +64,13 @@ pub(crate) enum Told {
     /// A command ends, or several of a collection in a row: what is told and released next is so by that, where it is no
     /// collection's.
     Ended { lane: u32, kind: u32, count: u32, started: Time, end: Time },
-    /// A single command ends that is no collection's, and then a watcher hears of it.
-    EndedFor { lane: u32, kind: u32, watcher: u32, started: Time, end: Time },
+    /// A single command ends that is no collection's, and then a watcher hears of it. `completes`: then the next of
+    /// [`Batch::completed`] does, which is its request.
+    EndedFor { lane: u32, kind: u32, watcher: u32, completes: bool, started: Time, end: Time },
     /// What has ended is a collection's, and somebody waits for it: what is told and released next is so by that.
     EndedCollecting { lane: u32, kind: u32 },
     /// A step beside flash begins to exist, or a join.
-    Beside { node: u32, request: u64, at: Time },
+    Beside { node: u32, request: RequestBits, at: Time },
     /// It waits for its turn first.
     WaitsForTurn { node: u32, span: Time },
     /// The last of what it waits for has ended with what is ending now.
@@ -68,31 +82,42 @@ pub(crate) enum Told {
     /// A watcher hears of what is ending.
     Heard { watcher: u32 },
     /// The drive has done a request that does not complete at once.
-    Done { watcher: u32, request: u64, begun: Time, at: Time },
+    Done { watcher: u32, request: RequestBits, begun: Time, at: Time },
     /// The same, and had nothing to do for it.
     DoneAtOnce { watcher: u32, at: Time },
-    /// The next of [`Batch::completed`] completes, which was handed to the drive when it had `begun`.
-    Completed { watcher: u32, begun: Time },
+    /// The next of [`Batch::completed`] completes.
+    Completed { watcher: u32 },
 }
 
 /// The turn of a command in its lane: the last bits of it, which those do not share that are there at one time.
 pub(crate) type Turn = u32;
 
+/// The number of a request: the last bits of it, which no two requests share that could be taken for each other.
+pub(crate) type RequestBits = u32;
+
+/// A request that completes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Completed {
+    pub(crate) record: RequestRecord,
+    /// When it was handed to the drive.
+    pub(crate) begun: Time,
+}
+
 /// What was told and nobody has heard yet, for [`Explanations::hear`](super::Explanations::hear).
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     pub(crate) told: Vec<Told>,
-    pub(crate) completed: Vec<RequestRecord>,
+    pub(crate) completed: Vec<Completed>,
 }
 
 /// Things told that are worth handing over at once: enough that waking a thread for them takes little.
-const FULL: usize = 8192;
+const FULL: usize = 4096;
 
 impl Batch {
     /// An empty one with room for as much as is handed over at once.
     pub fn with_room() -> Self {
         let told = FULL + FULL / 8;
-        Self { told: Vec::with_capacity(told), completed: Vec::with_capacity(told / 4) }
+        Self { told: Vec::with_capacity(told), completed: Vec::with_capacity(told / 2) }
     }
 
     /// Whether it is worth handing over.
@@ -113,16 +138,16 @@ impl Batch {
 pub struct Teller {
     pub(crate) batch: Batch,
     /// The request that was handed to the drive last: what is submitted is for it.
-    pub(crate) request: u64,
+    pub(crate) request: Option<u64>,
     /// How many kinds were told.
     pub(crate) kinds: u32,
-    /// When the queue of each lane was filled last.
+    /// When the queue of each lane was filled last while it was free.
     pub(crate) filled: Vec<Time>,
 }
 
 impl Teller {
     pub(crate) fn new(lanes: usize) -> Self {
-        Self { batch: Batch::default(), request: NO_REQUEST, kinds: 0, filled: vec![Time::ZERO; lanes] }
+        Self { batch: Batch::default(), request: None, kinds: 0, filled: vec![Time::ZERO; lanes] }
     }
 
     #[inline(always)]
@@ -137,24 +162,31 @@ impl Teller {
         match self.batch.told.last_mut() {
             // Most hear of a command right after its end. Of a collection, that was not the last thing told.
             Some(last @ &mut Told::Ended { lane, kind, count: 1, started, end }) => {
-                *last = Told::EndedFor { lane, kind, watcher, started, end };
+                *last = Told::EndedFor { lane, kind, watcher, completes: false, started, end };
             }
             _ => self.tell(Told::Heard { watcher }),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn completes(&mut self, watcher: u32, begun: Time, record: RequestRecord) {
-        self.batch.completed.push(record);
+    pub(crate) fn completes(&mut self, watcher: u32, completed: Completed) {
+        self.batch.completed.push(completed);
         table::prefetch_to_write(&self.batch.completed);
-        self.tell(Told::Completed { watcher, begun });
+        match self.batch.told.last_mut() {
+            // Most complete right after they have heard of their only command.
+            Some(Told::EndedFor { watcher: last, completes, .. }) if *last == watcher && !*completes => {
+                *completes = true;
+            }
+            _ => self.tell(Told::Completed { watcher }),
+        }
     }
 
     /// The request that commands are submitted for.
-    pub(crate) fn request(&self) -> Option<u64> {
-        (self.request != NO_REQUEST).then_some(self.request)
+    #[inline(always)]
+    pub(crate) fn request_bits(&self) -> RequestBits {
+        self.request.map_or(NO_REQUEST, |request| request as RequestBits)
     }
 }
 
 // A run writes some of these for each request.
-const _: () = assert!(size_of::<Told>() <= 32);
+const _: () = assert!(size_of::<Told>() <= 40);
