@@ -122,11 +122,13 @@ pub(crate) fn prefetch_to_write<T>(written: &[T]) {
     const AHEAD_BYTES: usize = 512;
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        let address =
-            written.as_ptr().wrapping_add(written.len()).wrapping_byte_add(AHEAD_BYTES).cast::<i8>();
-        // SAFETY: a prefetch never faults, whatever its address.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(address) };
+        let address = written.as_ptr().wrapping_add(written.len()).wrapping_byte_add(AHEAD_BYTES);
+        // The intrinsic asks for it to read, and for the right to write one would wait again: no processor of 64 bits lacks this,
+        // and not all name it.
+        // SAFETY: a prefetch never faults, whatever its address, and changes nothing that can be read.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = written;
