@@ -47,7 +47,12 @@ pub fn bytes_at_most(config: &DeviceConfig) -> u64 {
 }
 
 /// How many changes ahead of one that takes its place memory is asked for.
-const BATCH_AHEAD: usize = 8;
+const BATCH_AHEAD: usize = 32;
+
+/// Bits of a unit in a batch: it is changed, and it was trimmed last.
+const BATCHED: u64 = 1;
+const TRIMMED: u64 = 2;
+const UNITS_OF_WORD: usize = 32;
 
 /// A mapping cache, and what it sees of a drive that is not there.
 #[derive(Debug, Clone)]
@@ -58,10 +63,9 @@ pub struct CacheAlone {
     table: Vec<u32>,
     laid_out: Vec<bool>,
     next: u32,
-    /// For schemes that want sorted batches: changed units, each once; for each unit, whether it is one, and whether it was
-    /// trimmed last.
+    /// For schemes that want sorted batches: changed units, each once; and for each unit, its bits.
     batch: Vec<u32>,
-    batched: Vec<(bool, bool)>,
+    batched: Vec<u64>,
     batch_size: usize,
     sectors_per_unit: u32,
 }
@@ -80,7 +84,7 @@ impl CacheAlone {
             laid_out,
             next: units,
             batch: Vec::with_capacity(batch_size),
-            batched: vec![(false, false); if batch_size > 0 { units as usize } else { 0 }],
+            batched: vec![0; if batch_size > 0 { (units as usize).div_ceil(UNITS_OF_WORD) } else { 0 }],
             batch_size,
             sectors_per_unit: geometry.sectors_per_unit,
         })
@@ -91,7 +95,7 @@ impl CacheAlone {
     pub(crate) fn look_ahead(&self, lpn: Lpn, stage: u32) {
         if stage == 0 {
             table::prefetch(&self.table, lpn.index());
-            table::prefetch(&self.batched, lpn.index());
+            table::prefetch(&self.batched, lpn.index() / UNITS_OF_WORD);
         }
         self.translation.cache.look_ahead(lpn, stage);
     }
@@ -152,10 +156,13 @@ impl CacheAlone {
 
     /// Changed units wait for their places.
     fn batch(&mut self, lpn: Lpn, trim: bool) {
-        let (batched, _) = std::mem::replace(&mut self.batched[lpn.index()], (true, trim));
-        if !batched {
+        let shift = lpn.index() % UNITS_OF_WORD * 2;
+        let word = &mut self.batched[lpn.index() / UNITS_OF_WORD];
+        if *word >> shift & BATCHED == 0 {
             self.batch.push(lpn.0);
         }
+        *word &= !(TRIMMED << shift);
+        *word |= (BATCHED | if trim { TRIMMED } else { 0 }) << shift;
         if self.batch.len() < self.batch_size {
             return;
         }
@@ -164,9 +171,11 @@ impl CacheAlone {
         for (at, lpn) in batch.iter().enumerate() {
             if let Some(next) = batch.get(at + BATCH_AHEAD) {
                 table::prefetch(&self.table, *next as usize);
-                table::prefetch(&self.batched, *next as usize);
             }
-            let (_, trim) = std::mem::take(&mut self.batched[*lpn as usize]);
+            let shift = *lpn as usize % UNITS_OF_WORD * 2;
+            let word = &mut self.batched[*lpn as usize / UNITS_OF_WORD];
+            let trim = *word >> shift & TRIMMED != 0;
+            *word &= !((BATCHED | TRIMMED) << shift);
             self.change(Lpn(*lpn), trim);
         }
         batch.clear();
@@ -191,7 +200,7 @@ impl CacheAlone {
     pub fn table_bytes(&self) -> u64 {
         self.translation.table_bytes()
             + (self.table.capacity() + self.batch.capacity()) as u64 * 4
-            + self.batched.capacity() as u64 * 2
+            + self.batched.capacity() as u64 * 8
             + self.laid_out.capacity() as u64
     }
 }

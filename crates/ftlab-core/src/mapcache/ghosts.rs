@@ -253,6 +253,145 @@ impl Costs {
     }
 }
 
+/// Where the runs of a ghost are found.
+#[derive(Debug, Clone)]
+enum Index {
+    /// Those that begin anywhere: a bit for each logical unit with which a run begins, and the runs by that unit.
+    Starts { starts: Vec<u64>, places: Places },
+    /// Whole pages or halves: the run of each that has so many units, as a base-2 logarithm; or `NONE`.
+    Parts { shift: u32, runs: Vec<u32> },
+}
+
+impl Index {
+    /// Nothing yet. `most`: so many runs at most, where none is cut.
+    fn new(window: Window, most: u64, layout: TranslationLayout) -> Self {
+        let parts = |shift: u32| Self::Parts {
+            shift,
+            runs: vec![NONE; layout.logical_units.div_ceil(1 << shift) as usize],
+        };
+        match window {
+            Window::Forward(_) => Self::Starts {
+                starts: vec![0; (layout.logical_units as usize).div_ceil(64)],
+                places: Places::new(most.min(layout.logical_units.into())),
+            },
+            Window::Half => parts(layout.shift - 1),
+            Window::Full => parts(layout.shift),
+        }
+    }
+
+    /// The run that has `lpn`, or `NONE`. None begins before `from`.
+    #[inline]
+    fn find(&self, lpn: u32, from: u32, runs: &[GhostRun]) -> u32 {
+        match self {
+            Self::Starts { starts, places } => {
+                let Some(low) = last_start(starts, from, lpn) else { return NONE };
+                let run = places.find(low, |run| runs[run as usize].low);
+                if runs[run as usize].high >= lpn { run } else { NONE }
+            }
+            Self::Parts { shift, runs } => runs[(lpn >> shift) as usize],
+        }
+    }
+
+    /// The last unit from `from` to `high` that is in front of all runs that begin later than `from`.
+    #[inline]
+    fn free_from(&self, from: u32, high: u32) -> u32 {
+        match self {
+            Self::Starts { starts, .. } => first_start(starts, from + 1, high).map_or(high, |next| next - 1),
+            Self::Parts { .. } => high,
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, run: u32, runs: &[GhostRun]) {
+        let low = runs[run as usize].low;
+        match self {
+            Self::Starts { starts, places } => {
+                starts[low as usize / 64] ^= 1 << (low % 64);
+                places.enter(run, |run| runs[run as usize].low);
+            }
+            Self::Parts { shift, runs } => runs[(low >> *shift) as usize] = run,
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, run: u32, low: u32) {
+        match self {
+            Self::Starts { starts, places } => {
+                starts[low as usize / 64] ^= 1 << (low % 64);
+                places.leave(run, low);
+            }
+            Self::Parts { shift, runs } => runs[(low >> *shift) as usize] = NONE,
+        }
+    }
+
+    /// `lpn` will be looked up: ask the processor for what that touches. A table of parts is small.
+    #[inline]
+    fn look_ahead(&self, lpn: Lpn) {
+        if let Self::Starts { starts, .. } = self {
+            table::prefetch(starts, lpn.index() / 64);
+        }
+    }
+
+    /// A run that begins with `low` will leave: ask the processor for what that touches.
+    #[inline]
+    fn look_at_victim(&self, low: u32) {
+        if let Self::Starts { starts, places } = self {
+            table::prefetch(starts, low as usize / 64);
+            places.prefetch(low);
+        }
+    }
+
+    /// How many runs it has.
+    fn len(&self) -> usize {
+        match self {
+            Self::Starts { places, .. } => places.len(),
+            Self::Parts { runs, .. } => runs.iter().filter(|run| **run != NONE).count(),
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        match self {
+            Self::Starts { starts, places } => starts.capacity() as u64 * 8 + places.table_bytes(),
+            Self::Parts { runs, .. } => runs.capacity() as u64 * 4,
+        }
+    }
+}
+
+/// The first unit from `from` to `to` that has a bit.
+#[inline]
+fn first_start(starts: &[u64], from: u32, to: u32) -> Option<u32> {
+    if from > to {
+        return None;
+    }
+    let mut at = from as usize / 64;
+    let mut word = starts[at] & u64::MAX << (from % 64);
+    while word == 0 {
+        at += 1;
+        if at > to as usize / 64 {
+            return None;
+        }
+        word = starts[at];
+    }
+    let found = at as u32 * 64 + word.trailing_zeros();
+    (found <= to).then_some(found)
+}
+
+/// The last one.
+#[inline]
+fn last_start(starts: &[u64], from: u32, to: u32) -> Option<u32> {
+    let mut at = to as usize / 64;
+    let mut word = starts[at] & u64::MAX >> (63 - to % 64);
+    while word == 0 {
+        if at == from as usize / 64 {
+            return None;
+        }
+        at -= 1;
+        word = starts[at];
+    }
+    let found = at as u32 * 64 + 63 - word.leading_zeros();
+    (found >= from).then_some(found)
+}
+
 /// A cache of one window, without entries.
 #[derive(Debug, Clone)]
 struct Ghost {
@@ -268,9 +407,7 @@ struct Ghost {
     unused: Vec<u32>,
     links: Links,
     order: List,
-    /// A bit for each logical unit with which a run begins.
-    starts: Vec<u64>,
-    places: Places,
+    index: Index,
     /// Bills since the start, which are forgotten in time.
     bills: ByLevel,
     /// What it would have paid since the last reset.
@@ -292,8 +429,7 @@ impl Ghost {
             }
             _ => entries,
         };
-        let runs =
-            (capacity / u64::from(window.bytes(layout) + keys.header())).min(layout.logical_units.into());
+        let most = capacity / u64::from(window.bytes(layout) + keys.header());
         Self {
             window,
             longest,
@@ -305,56 +441,15 @@ impl Ghost {
             unused: Vec::new(),
             links: Links::default(),
             order: List::new(),
-            starts: vec![0; (layout.logical_units as usize).div_ceil(64)],
-            places: Places::new(runs),
+            index: Index::new(window, most, layout),
             bills: ByLevel::default(),
             paid: ByLevel::default(),
         }
     }
 
-    /// The first entry from `from` to `to` with which a run begins.
-    #[inline]
-    fn first_start(&self, from: u32, to: u32) -> Option<u32> {
-        if from > to {
-            return None;
-        }
-        let mut at = from as usize / 64;
-        let mut word = self.starts[at] & u64::MAX << (from % 64);
-        while word == 0 {
-            at += 1;
-            if at > to as usize / 64 {
-                return None;
-            }
-            word = self.starts[at];
-        }
-        let found = at as u32 * 64 + word.trailing_zeros();
-        (found <= to).then_some(found)
-    }
-
-    /// The last entry from `from` to `to` with which a run begins.
-    #[inline]
-    fn last_start(&self, from: u32, to: u32) -> Option<u32> {
-        let mut at = to as usize / 64;
-        let mut word = self.starts[at] & u64::MAX >> (63 - to % 64);
-        while word == 0 {
-            if at == from as usize / 64 {
-                return None;
-            }
-            at -= 1;
-            word = self.starts[at];
-        }
-        let found = at as u32 * 64 + 63 - word.leading_zeros();
-        (found >= from).then_some(found)
-    }
-
-    #[inline]
-    fn flip(&mut self, low: u32) {
-        self.starts[low as usize / 64] ^= 1 << (low % 64);
-    }
-
     /// The run that has `lpn`, or `NONE`.
     #[inline]
-    fn find(&self, lpn: u32, first: u32, aligned: u32) -> u32 {
+    fn find(&self, lpn: u32, first: u32) -> u32 {
         let newest = self.order.newest;
         if newest != NONE {
             let run = self.runs[newest as usize];
@@ -362,15 +457,7 @@ impl Ghost {
                 return newest;
             }
         }
-        let low = match self.window {
-            Window::Forward(_) => self.last_start(first.max(lpn.saturating_sub(self.longest - 1)), lpn),
-            Window::Half | Window::Full => {
-                (self.starts[aligned as usize / 64] >> (aligned % 64) & 1 != 0).then_some(aligned)
-            }
-        };
-        let Some(low) = low else { return NONE };
-        let run = self.places.find(low, |run| self.runs[run as usize].low);
-        if self.runs[run as usize].high >= lpn { run } else { NONE }
+        self.index.find(lpn, first.max(lpn.saturating_sub(self.longest - 1)), &self.runs)
     }
 
     /// Look up as the cache would; what that takes, where it takes anything.
@@ -383,7 +470,7 @@ impl Ghost {
             Window::Half => first + half(layout, lpn) * (layout.entries() / 2),
             _ => first,
         };
-        let run = self.find(lpn.0, first, aligned);
+        let run = self.find(lpn.0, first);
         if run == NONE {
             return Some(self.fetch(lookup, aligned, layout, costs));
         }
@@ -406,7 +493,7 @@ impl Ghost {
                 let most = self.longest - 1;
                 let reach = lookup.rest.clamp(more.min(most), most);
                 let high = lpn.saturating_add(reach).min(last);
-                (lpn, self.first_start(lpn + 1, high).map_or(high, |next| next - 1))
+                (lpn, self.index.free_from(lpn, high))
             }
             Window::Half | Window::Full => {
                 (aligned, (aligned + (self.window.bytes(layout) / ENTRY_BYTES - 1)).min(last))
@@ -439,8 +526,7 @@ impl Ghost {
             self.runs[node as usize] = run;
         }
         self.used += self.bytes(run);
-        self.flip(run.low);
-        self.places.enter(node, |run| self.runs[run as usize].low);
+        self.index.enter(node, &self.runs);
         self.order.enter(&mut self.links, node);
     }
 
@@ -449,8 +535,7 @@ impl Ghost {
         let node = self.order.oldest;
         let run = self.runs[node as usize];
         self.used -= self.bytes(run);
-        self.flip(run.low);
-        self.places.leave(node, run.low);
+        self.index.leave(node, run.low);
         self.order.remove(&mut self.links, node);
         self.unused.push(node);
         self.look_at_victims();
@@ -463,8 +548,7 @@ impl Ghost {
         let [run, next] = self.order.least_recent(&self.links);
         if next != NONE {
             let low = self.runs[run as usize].low;
-            table::prefetch(&self.starts, low as usize / 64);
-            self.places.prefetch(low);
+            self.index.look_at_victim(low);
             table::prefetch(&self.runs, next as usize);
             self.links.prefetch(next);
         }
@@ -484,15 +568,16 @@ impl Ghost {
         if let Some(pair) = runs.windows(2).find(|pair| pair[0].high >= pair[1].low) {
             return Err(format!("the ghost has logical unit {} in two runs", pair[1].low));
         }
-        let found = |low| self.runs[self.places.find(low, |run| self.runs[run as usize].low) as usize];
         let lost = |run: &&GhostRun| {
-            self.starts[run.low as usize / 64] >> (run.low % 64) & 1 == 0 || found(run.low).high != run.high
+            let found = self.index.find(run.low, run.low, &self.runs);
+            found == NONE
+                || (self.runs[found as usize].low, self.runs[found as usize].high) != (run.low, run.high)
         };
         if let Some(run) = runs.iter().find(lost) {
             return Err(format!("the ghost does not find its run from logical unit {}", run.low));
         }
         let used: u64 = runs.iter().map(|run| self.bytes(*run)).sum();
-        if used != self.used || used > self.capacity || self.places.len() != runs.len() {
+        if used != self.used || used > self.capacity || self.index.len() != runs.len() {
             return Err(format!("the ghost counts {} bytes of {used}, {} at most", self.used, self.capacity));
         }
         Ok(())
@@ -501,9 +586,8 @@ impl Ghost {
     fn table_bytes(&self) -> u64 {
         self.links.table_bytes()
             + (self.runs.capacity() * size_of::<GhostRun>()) as u64
-            + self.places.table_bytes()
+            + self.index.table_bytes()
             + self.unused.capacity() as u64 * 4
-            + self.starts.capacity() as u64 * 8
     }
 }
 
@@ -670,7 +754,12 @@ impl MapCacheScheme for Ghosts {
                 _ => (u64::from(bytes / ENTRY_BYTES), 16),
             };
             per_node += (RUN >> level).div_ceil(entries);
-            more += u64::from(layout.logical_units) / 8 + RUN * few;
+            let units = u64::from(layout.logical_units);
+            let index = match candidate {
+                CandidateWindow::Forward(_) | CandidateWindow::Request(_) => units / 8,
+                _ => 4 * units.div_ceil(entries),
+            };
+            more += index + RUN * few;
         }
         TableBytes { per_node, more, ..runs }
     }
@@ -781,7 +870,7 @@ impl MapCache for Ghosts {
         if stage == 0 {
             let level = level(lpn);
             for ghost in self.ghosts.iter().filter(|ghost| usize::from(ghost.level) <= level) {
-                table::prefetch(&ghost.starts, lpn.index() / 64);
+                ghost.index.look_ahead(lpn);
             }
         }
         self.runs.look_ahead(lpn, stage);

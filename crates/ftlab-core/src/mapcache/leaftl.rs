@@ -55,6 +55,9 @@ const WAITING_BYTES: u64 = 8;
 /// Changes of a batch further apart in flash are not learned together.
 const NEAR: u32 = 256;
 
+/// So many changes ahead of one that is learned, memory is asked for: segments, and twice as far ahead what they are found by.
+const CHANGES_AHEAD: usize = 24;
+
 /// Where the number of the group stands in a key of `by_unit`, above cluster and unit: a group has 128 units at least.
 const GROUP_AT: u32 = 39;
 
@@ -319,10 +322,10 @@ impl Leaftl {
     fn look_ahead_at(&self, by_unit: &[(u64, u32)], at: usize) {
         let group = |key: u64| (key >> GROUP_AT) as u32;
         let lpn = |key: u64| Lpn(group(key) << self.shift | u32::from(key as u8));
-        if let Some((key, _)) = by_unit.get(at + 16) {
+        if let Some((key, _)) = by_unit.get(at + 2 * CHANGES_AHEAD) {
             self.look_ahead(lpn(*key), 0);
         }
-        if let Some([(key, _), (next, _)]) = by_unit.get(at + 8..at + 10) {
+        if let Some([(key, _), (next, _)]) = by_unit.get(at + CHANGES_AHEAD..at + CHANGES_AHEAD + 2) {
             self.look_ahead(lpn(*key), 1);
             // Several changes may make a segment that is longer than those before.
             if group(*key) == group(*next) {
