@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +18,13 @@ import ftlab.cli.trace  # what is first imported while a name of it is patched w
 from conftest import FTLAB, inside
 from ftlab.studies import Run, Watch
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # Minutes of work, should an interruption be lost.
 REQUESTS = 100_000_000
 LONG = ftlab.Workload(kind="uniform", requests=REQUESTS)
+SHORT = ftlab.Workload(kind="uniform", requests=100)
 DEVICE = ftlab.Device.load("ideal-page").set("geometry.blocks_per_plane=256", "precondition.kind=fill")
 
 
@@ -129,6 +134,39 @@ def test_the_command_line_prints_nothing_of_no_result(command: str, monkeypatch:
     words = ["trace", "record", "--out", "out.csv", "--", "true"] if command == "record" else [command, "ideal-page"]
     ran = inside(*words, *(() if command == "record" else ("--workload", "uniform")))
     assert (ran.status, ran.out, ran.err) == (130, "", "\nerror: interrupted\n")
+
+
+def test_what_was_measured_is_kept_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftlab._result.Result._write_files", early)
+    out = tmp_path / "out"
+    with pytest.raises(ftlab.Interrupted, match=r"what was measured.* was not written") as caught:
+        ftlab.run("ideal-page", SHORT, out=out, requests_log=True)
+    result = caught.value.result
+    assert (result.interrupted, result.partial, result.requests, result.requests_log) == (False, False, None, None)
+    assert result.summary["host"]["completed"] == 100
+    assert caught.value.unwritten == out
+    # A log of its own is whole.
+    with pytest.raises(ftlab.Interrupted) as caught:
+        ftlab.run("ideal-page", SHORT, out=out, requests_log=tmp_path / "log.parquet")
+    assert len(caught.value.result.requests) == 100
+    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+    ran = inside("run", "ideal-page", "--workload", "uniform", "--requests", "100", "--json", "--out", str(out))
+    assert ran.status == 130
+    assert json.loads(ran.out)["host"]["completed"] == 100
+    assert f"interrupted while the results were written: {out} is as it was" in ran.err
+    assert f"written to {out}" not in ran.err
+
+
+def test_what_a_session_had_done_is_told_by_its_next_call() -> None:
+    session = ftlab.Session(DEVICE)
+    count = 5_000_000
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        session.send(ftlab.Workload(kind="uniform", requests=count), queue_depth=4)
+    done = session.advance()
+    assert 0 < len(done) < count
+    assert done["end_ns"].is_sorted()
+    assert session.summary["host"]["completed"] == len(done)
 
 
 def test_preconditioning_can_be_interrupted() -> None:

@@ -183,6 +183,22 @@ def _placed(path: Path | None, folder: Path | None, staged: Path | None, ends: c
     return ends.enter_context(outputs.whole_file(path))
 
 
+def _write(
+    result: Result, staged: Path | None, of_folder: contextlib.ExitStack, folder: Path | None
+) -> Interrupted | None:
+    """Write a result into a staged folder, and let that be whole or nothing. Ctrl-C leaves what was measured."""
+    if staged is None or folder is None:
+        return None
+    try:
+        with of_folder:
+            result._write_files(staged)  # noqa: SLF001 - one package
+    except KeyboardInterrupt:
+        if result.requests_log is not None and result.requests_log.parent.resolve() == folder.resolve():
+            result._request_log = None  # noqa: SLF001 - one package
+        return Interrupted(result, folder)
+    return None
+
+
 @interruptible()
 @checked
 def run(
@@ -349,7 +365,8 @@ def measure(
             outputs.check(place, made, inputs=traces, called="the trace of the run", overwrite=overwrite)
             outputs.check(place, made, inputs=inputs, overwrite=overwrite)
     with contextlib.ExitStack() as ends:
-        staged = None if folder is None else ends.enter_context(outputs.whole_folder(folder, outputs.RESULT))
+        of_folder = ends.enter_context(contextlib.ExitStack())
+        staged = None if folder is None else of_folder.enter_context(outputs.whole_folder(folder, outputs.RESULT))
         kept = drives.files()
         outcome = _native.run(
             device._native,  # noqa: SLF001 - one package
@@ -399,8 +416,9 @@ def measure(
             if not result.summary["host"]["requests"]:
                 # A folder of zeros would look like a result.
                 raise failure
-        if staged is not None:
-            result._write_files(staged)  # noqa: SLF001 - one package
+        interrupted = _write(result, staged, of_folder, folder)
+    if interrupted is not None:
+        raise interrupted from failure
     if failure is not None:
         raise failure
     return result

@@ -230,7 +230,8 @@ class Session:
                 Or the session is closed.
             InputError: The table cannot be read.
             ConfigError: An option is refused.
-            RunError: The drive has failed.
+            RunError: The drive has failed. The next call of :meth:`advance` returns what had completed.
+            KeyboardInterrupt: Ctrl-C. What was sent has completed, and is returned in the same way.
         """
         depth = whole_or_none("queue_depth", queue_depth, 1, _DEPTH)
         gap = whole("gap_ns", gap_ns)
@@ -256,7 +257,8 @@ class Session:
             SessionError: As :meth:`send`.
             InputError: The table cannot be read.
             ConfigError: An option is refused.
-            RunError: The drive has failed.
+            RunError: As :meth:`send`.
+            KeyboardInterrupt: As :meth:`send`.
         """
         count, gap = whole("count", count, 1, _DEPTH), whole("gap_ns", gap_ns)
         return _frame(self._native.send_together(source_for(self.device, table, None, None), count, gap))

@@ -80,17 +80,19 @@ class Interrupted(KeyboardInterrupt):
     Attributes:
         result: What was measured until then: a partial result, the table of a study, or a recording; ``None`` when
             there is nothing yet.
+        unwritten: The place of output that is as it was, since Ctrl-C came while it was written; else ``None``.
     """
 
-    def __init__(self, result: Any) -> None:
-        """Keep the partial result."""
+    def __init__(self, result: Any, unwritten: Any = None) -> None:
+        """Keep what was measured."""
         told = (
             "before anything was measured"
             if result is None
             else "the attribute result has what was measured until then"
         )
-        super().__init__(f"interrupted: {told}")
+        super().__init__(f"interrupted: {told}" + ("" if unwritten is None else f"; {unwritten} was not written"))
         self.result = result
+        self.unwritten = unwritten
 
 
 @contextlib.contextmanager

@@ -339,3 +339,45 @@ fn what_is_cancelled_stays_usable() {
     assert_eq!((timed.len(), session.outstanding()), (0, 20));
     assert_eq!(session.drain().unwrap().len(), 20);
 }
+
+/// Every way to send says that the drive has failed, and no completion is lost by that.
+#[test]
+fn completions_before_a_failure_are_told() {
+    let slow = json!({ "timing": { "program_us": 3.6e9 } });
+    let config = device(merged(small(), slow));
+    // 6,000 programs of an hour each on one die: 250 days.
+    let requests: Vec<Request> = (0..6000).map(|page| write(page % 100)).collect();
+    let control = RunControl::default();
+    for way in 0..4 {
+        let mut session = session(&config);
+        let failed = match way {
+            0 => session.send(&requests, 4, Time::ZERO, &control),
+            1 => session.send_together(&requests, 4, Time::ZERO, &control),
+            2 => session.send_timed(&requests, &control),
+            _ => {
+                for request in &requests {
+                    session.submit_now(*request).unwrap();
+                }
+                session.drain()
+            }
+        };
+        let mut told = failed.unwrap_or_default();
+        told.extend(session.drain().unwrap_or_default());
+        assert!(matches!(session.drain(), Err(SessionError::Run(_))), "way {way}");
+        let outcome = session.close().unwrap();
+        assert_eq!(told.len() as u64, outcome.summary.host.completed, "way {way}");
+        assert!(told.len() > 5000 && told.is_sorted_by_key(|record| record.end), "way {way}");
+        assert!(outcome.error.is_some() && outcome.summary.partial, "way {way}");
+    }
+}
+
+/// What somebody gives back is told again, in order.
+#[test]
+fn completions_given_back_are_told_again() {
+    let mut session = session(&device(small()));
+    let requests: Vec<Request> = (0..20).map(write).collect();
+    let records = session.send(&requests, 4, Time::ZERO, &RunControl::default()).unwrap();
+    session.give_back(records.clone());
+    assert_eq!(session.next_event().unwrap(), Some(records[0]));
+    assert_eq!(session.drain().unwrap(), records[1..]);
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "measured values, shown with --nocapture")]
 
 use crate::common::{device, latencies, merged, request, run, run_with, small};
+use ftlab_core::buffer::front::BufferCounts;
 use ftlab_core::device::RunOptions;
 use ftlab_core::flash::{Cause, Command};
 use ftlab_core::ftl::page::GcCounts;
@@ -384,6 +385,44 @@ fn runs_beyond_the_longest_time_say_so() {
         assert!(text.contains("213 days"), "{text}");
         assert!(outcome.summary.partial && outcome.summary.host.completed > 0);
     }
+}
+
+/// Waits for frames add up to more than any time is long.
+#[test]
+fn waits_add_up_beyond_the_longest_time() {
+    for ways in [1, 2] {
+        let slow = json!({ "geometry": { "ways": ways }, "timing": { "program_us": 1e9 },
+            "buffer": { "kind": "lru", "bytes": 4 * 4096, "drain_at_end": false } });
+        let config = device(merged(small(), slow));
+        let rows: Vec<Request> = (0..4000).map(|i| request(0.0, Op::Write, i % 100 * 8, 8)).collect();
+        let (outcome, _) = run_with(&config, &rows, &RunOptions::default());
+        assert!(outcome.error.is_none());
+        let counts: BufferCounts = outcome.summary.parts.get().unwrap();
+        // At a rate of one, evictions follow each other: the last write waits for all programs, the mean one for half of them.
+        let ratio = counts.mean_wait_ns.unwrap() / (1e12 * 2000.0);
+        assert!((0.95..1.05).contains(&ratio), "{ways} dies: {ratio}");
+    }
+}
+
+/// What a buffer holds back at the end of a run would be written after the longest time.
+#[test]
+fn writes_beyond_the_longest_time_are_not_done_in_silence() {
+    for ways in [1, 2] {
+        let slow = json!({ "geometry": { "ways": ways }, "timing": { "program_us": 3.6e9, "erase_us": 3.6e9 },
+            "buffer": { "kind": "lru", "bytes": "64MiB" } });
+        let config = device(merged(large(), slow));
+        let rows: Vec<Request> = (0..6000 * ways).map(|i| request(0.0, Op::Write, i * 8, 8)).collect();
+        let (outcome, _) = run_with(&config, &rows, &RunOptions::default());
+        let text = outcome.error.expect("it cannot be counted").to_string();
+        assert!(text.contains("held back") && text.contains("213 days"), "{text}");
+        assert!(outcome.summary.partial);
+        assert_eq!(outcome.summary.host.completed, 6000 * ways);
+    }
+}
+
+/// One that holds 12,000 pages and more.
+fn large() -> serde_json::Value {
+    merged(small(), json!({ "geometry": { "blocks_per_plane": 2048 } }))
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl Session {
             run_without_gil(py, work, |_| Ok(()), || control.cancel())?
         };
         if let Some(error) = stopped {
+            session.give_back(records.unwrap_or_default());
             return Err(error);
         }
         columns(py, &records.map_err(|error| raised(&error))?)

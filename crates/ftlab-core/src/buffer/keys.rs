@@ -203,7 +203,7 @@ pub struct CommonKeys {
     /// Default: all that the host has written is then counted in flash, however large the buffer is.
     pub drain_at_end: bool,
     /// Sequential writes of so many bytes and more go past the buffer; 0 (the default): none. A request goes past as a whole or
-    /// not at all. Its last mapping unit counts in full, where it has several.
+    /// not at all. What it has on NAND pages after its first one counts in whole mapping units.
     ///
     /// Default: none, as the buffers of the papers take every write.
     #[serde(deserialize_with = "quantity::bytes")]

@@ -75,6 +75,9 @@ pub trait Clock: FlashPort {
     /// When all that was submitted has ended.
     fn idle_from(&self) -> Time;
 
+    /// Nothing happens any more: whether something was submitted that would end later than any time.
+    fn never_ends(&self) -> bool;
+
     /// The run ends now, and nothing is submitted any more: take back what was accounted for ahead of time. Returns the
     /// commands that have not ended. By default there are none: a port that knows every end from the start is for runs
     /// that go on until the drive is idle.
@@ -181,8 +184,8 @@ pub struct EventLedger {
     /// How many are under way, and since when there are any.
     under_way: u32,
     since: Time,
-    /// How long writes waited for frames, in picoseconds.
-    pub waited_ps: u64,
+    /// Sum over writes of how long they waited for frames, in picoseconds.
+    pub waited_ps: u128,
 }
 
 impl EventLedger {
@@ -207,9 +210,9 @@ impl EventLedger {
             self.channels += u32::from(*last <= self.events);
             *last = self.events + 1;
         }
-        work.0 += span.0;
+        work.0 = work.0.saturating_add(span.0);
         if matches!(submission.cause(), Cause::Gc | Cause::Merge | Cause::WearLevel) {
-            work.1 += span.0;
+            work.1 = work.1.saturating_add(span.0);
         }
     }
 

@@ -425,7 +425,7 @@ impl EventPort {
             self.add_waiter(after, Waiter::command(lane, turn));
         }
         if self.ledger.events.is_open {
-            let span = Time(self.kinds.get(kind).span().0 * u64::from(count));
+            let span = Time(self.kinds.get(kind).span().0.saturating_mul(count.into()));
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
         }
         if let Some(logged) = self.logged.get_mut(lane as usize) {
@@ -663,6 +663,10 @@ impl Clock for EventPort {
         self.now = at;
         // Nothing of this time has happened yet.
         self.number = 0;
+    }
+
+    fn never_ends(&self) -> bool {
+        !self.beside.is_empty() || self.lanes.iter().any(|lane| lane.phase != Phase::Idle || !lane.is_empty())
     }
 
     /// The last event is the end of the last command.

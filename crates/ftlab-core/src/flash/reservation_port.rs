@@ -445,7 +445,7 @@ impl FlashPort for ReservationPort {
     }
 
     fn count_wait(&mut self, until: End) {
-        self.ledger.events.waited_ps += until.at().since(self.now).0;
+        self.ledger.events.waited_ps += u128::from(until.at().since(self.now).0);
     }
 }
 
@@ -528,6 +528,10 @@ impl Clock for ReservationPort {
     fn move_to(&mut self, at: Time) {
         // Nothing of this time has happened yet.
         (self.now, self.number) = (at, 0);
+    }
+
+    fn never_ends(&self) -> bool {
+        self.idle_from() == Time::NEVER
     }
 
     fn idle_from(&self) -> Time {

@@ -270,6 +270,10 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         }
         while self.drive.flash.port.step_before(Time::NEVER).is_some() {}
         self.drain_time = self.drive.flash.port.idle_from().since(idle);
+        if self.in_drive == 0 && self.drive.flash.port.never_ends() {
+            self.unfinished = self.drive.flash.port.cut();
+            self.fail(too_long("the last writes of what the buffer held back"));
+        }
     }
 
     /// Requests that stay in a drive in which nothing happens any more wait for a time that cannot be counted.
@@ -277,11 +281,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.in_drive == 0 || self.stopped {
             return Ok(());
         }
-        let text = format!(
-            "{} requests would end after more than 213 days, the longest time that is simulated",
-            self.in_drive
-        );
-        Err(RunError::Request(text))
+        Err(too_long(&format!("{} requests", self.in_drive)))
     }
 
     /// Go to the next event before `until` that concerns the host, and let it happen. False when there is none.
@@ -717,6 +717,13 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         let slots = self.slots.iter().zip(0..);
         slots.filter(|(slot, _)| slot.index == index).any(|(_, at)| !self.free_slots.contains(&at))
     }
+}
+
+/// `what` would end later than any time.
+fn too_long(what: &str) -> RunError {
+    RunError::Request(format!(
+        "{what} would end after more than 213 days, the longest time that is simulated"
+    ))
 }
 
 /// Apart from the model, or it would be compiled for each drive.

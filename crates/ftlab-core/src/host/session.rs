@@ -611,7 +611,29 @@ impl Session {
     /// As [`next_event`](Self::next_event).
     pub fn drain(&mut self) -> Result<Vec<RequestRecord>, SessionError> {
         let records = self.completions(Time(Time::NEVER.0 - 1))?;
-        self.core()?.check_clock_overflow().map_err(SessionError::Run)?;
+        // Said by the next call where there are completions.
+        if records.is_empty() {
+            self.core()?.check_clock_overflow().map_err(SessionError::Run)?;
+        }
+        Ok(records)
+    }
+
+    /// Let the next calls tell these completions again.
+    pub fn give_back(&mut self, records: Vec<RequestRecord>) {
+        self.untold.extend(records);
+        self.untold.make_contiguous().sort_by_key(|record| record.end);
+    }
+
+    /// `records`, if all went well; otherwise the next calls tell them.
+    fn all_or_later(
+        &mut self,
+        records: Vec<RequestRecord>,
+        result: Result<(), SessionError>,
+    ) -> Result<Vec<RequestRecord>, SessionError> {
+        if result.is_err() {
+            self.give_back(records);
+            return result.map(|()| Vec::new());
+        }
         Ok(records)
     }
 
@@ -634,7 +656,7 @@ impl Session {
     /// cancelled, those of the requests that had been sent by then.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails.
+    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails. The next calls tell what had completed.
     pub fn send(
         &mut self,
         requests: &[Request],
@@ -653,6 +675,19 @@ impl Session {
             self.submit_now(*request)?;
         }
         let mut records = Vec::with_capacity(requests.len());
+        let result = self.send_rest(left, first, gap, control, &mut records);
+        self.all_or_later(records, result)
+    }
+
+    /// Send what is `left` as others complete, until all since number `first` have.
+    fn send_rest(
+        &mut self,
+        mut left: std::slice::Iter<'_, Request>,
+        first: u64,
+        gap: Time,
+        control: &RunControl,
+        records: &mut Vec<RequestRecord>,
+    ) -> Result<(), SessionError> {
         while records.len() as u64 != self.submitted - first {
             let Some(record) = self.next_completion(Time::NEVER)? else { break };
             if record.index < first {
@@ -669,7 +704,7 @@ impl Session {
                 None => continue,
             };
         }
-        Ok(records)
+        Ok(())
     }
 
     /// Send `requests` in groups of `together` from now on. All of a group arrive at one instant, and the next group `gap` after
@@ -677,7 +712,8 @@ impl Session {
     /// that had been sent by then.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails, or the gap ends too late.
+    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails, or the gap ends too late. The next calls
+    /// tell what had completed.
     pub fn send_together(
         &mut self,
         requests: &[Request],
@@ -688,6 +724,18 @@ impl Session {
         self.working()?;
         requests.iter().try_for_each(|request| self.fitted(*request).map(drop))?;
         let mut records = Vec::with_capacity(requests.len());
+        let result = self.send_groups(requests, together, gap, control, &mut records);
+        self.all_or_later(records, result)
+    }
+
+    fn send_groups(
+        &mut self,
+        requests: &[Request],
+        together: usize,
+        gap: Time,
+        control: &RunControl,
+        records: &mut Vec<RequestRecord>,
+    ) -> Result<(), SessionError> {
         for group in requests.chunks(together.max(1)) {
             if control.is_cancelled() {
                 break;
@@ -711,14 +759,14 @@ impl Session {
                 }
             }
         }
-        Ok(records)
+        Ok(())
     }
 
     /// Send `requests` at their own times, counted from now and scaled by `host.time_scale`. Returns their completions, in
     /// order, when all have completed; when `control` is cancelled, those so far: the others stay outstanding.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails.
+    /// As [`submit`](Self::submit), before anything was sent; and when the drive fails. The next calls tell what had completed.
     pub fn send_timed(
         &mut self,
         requests: &[Request],
@@ -747,7 +795,19 @@ impl Session {
             self.submit(*request, arrival(request))?;
         }
         let mut records = Vec::with_capacity(requests.len());
-        while records.len() < requests.len() && !control.is_cancelled() {
+        let result = self.wait_for(requests.len(), first, control, &mut records);
+        self.all_or_later(records, result)
+    }
+
+    /// Let time pass until `count` requests since number `first` have completed.
+    fn wait_for(
+        &mut self,
+        count: usize,
+        first: u64,
+        control: &RunControl,
+        records: &mut Vec<RequestRecord>,
+    ) -> Result<(), SessionError> {
+        while records.len() < count && !control.is_cancelled() {
             let Some(record) = self.next_completion(Time::NEVER)? else { break };
             if record.index < first {
                 self.untold.push_back(record);
@@ -755,7 +815,7 @@ impl Session {
                 records.push(record);
             }
         }
-        Ok(records)
+        Ok(())
     }
 
     /// The same drive in the same state at the same time, again: what is done to one does nothing to the other.
@@ -791,7 +851,8 @@ impl Session {
     /// # Errors
     /// When the session is closed already.
     pub fn close(&mut self) -> Result<RunOutcome, SessionError> {
-        let failed = match self.drain() {
+        // What completes first says nothing of what does not.
+        let failed = match self.drain().and_then(|_| self.drain()) {
             Err(SessionError::Run(error)) => Some(error),
             Err(error) => return Err(error),
             Ok(_) => None,

@@ -31,7 +31,7 @@ pub struct MapCacheSummary {
     /// Translation pages of the drive.
     pub translation_pages: u32,
     /// Looks into the table: one for each mapping unit that is read, written or trimmed below buffer and non-volatile cache.
-    /// With `nvm.kind = "cdm"`, one more for each copy that is given up.
+    /// With `nvm.kind = "cdm"`, one more for each copy that is given up as the host writes, but none for what collection skips.
     pub lookups: u64,
     /// Lookups for which nothing had to be fetched.
     pub hits: u64,

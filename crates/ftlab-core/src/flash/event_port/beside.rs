@@ -77,7 +77,10 @@ impl EventPort {
                 self.ledger.events.end(self.now);
                 self.ledger.evicted(Used::of_word(second), Time(first), self.now);
             }
-            Stands::Wait => self.ledger.events.waited_ps += second * self.now.since(Time(first)).0,
+            Stands::Wait => {
+                self.ledger.events.waited_ps +=
+                    u128::from(second) * u128::from(self.now.since(Time(first)).0);
+            }
             Stands::Note => self.ledger.ends[first as usize] = self.now,
         }
         self.end_node(node);

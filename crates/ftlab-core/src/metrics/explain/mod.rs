@@ -529,8 +529,8 @@ impl Explanations {
         lane.held_up.add_updates(if body.is_update { left } else { 0 });
     }
 
-    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first: a command of a kind
-    /// that it has begun `since` so many picoseconds.
+    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first. It has begun a command of
+    /// that kind `since` so many picoseconds.
     #[inline(always)]
     fn has_to_wait(&mut self, waiting: u32, at: u32, (lane_does, kind): (LaneDoes, u32), since: u64) {
         let kind = self.kinds[kind as usize];
