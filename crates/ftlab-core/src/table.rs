@@ -123,8 +123,8 @@ pub(crate) fn prefetch_to_write<T>(written: &[T]) {
     #[cfg(target_arch = "x86_64")]
     {
         let address = written.as_ptr().wrapping_add(written.len()).wrapping_byte_add(AHEAD_BYTES);
-        // The intrinsic asks for it to read, and for the right to write one would wait again: no processor of 64 bits lacks this,
-        // and not all name it.
+        // The intrinsic asks for it to read, and for the right to write one would wait again. Processors of 64 bits that do not
+        // have this instruction ignore it.
         // SAFETY: a prefetch never faults, whatever its address, and changes nothing that can be read.
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));

@@ -266,16 +266,12 @@ impl Explanations {
                 let body = self.submitted(request, kind.work, at);
                 self.lanes[lane as usize].steps.push_back((turn, body));
                 self.reads_next(lane, turn, kind.work);
-                if lane_does != LaneDoes::Unasked {
-                    self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
-                }
+                self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
             }
             Told::Released { lane, turn, lane_does, under_way, begun, at } => {
                 if let Some(body) = self.body_of(lane, turn) {
                     self.released(body, false, at);
-                    if lane_does != LaneDoes::Unasked {
-                        self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
-                    }
+                    self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
                 }
             }
             Told::HeldUp { lane, kind, span } => self.held_up(lane, self.kinds[kind as usize], span),
@@ -529,10 +525,13 @@ impl Explanations {
         lane.held_up.add_updates(if body.is_update { left } else { 0 });
     }
 
-    /// Nothing but its lane holds a command back from now on, and the lane has other things to do first. It has begun a command of
-    /// that kind `since` so many picoseconds.
+    /// Unless nobody asks the lane: nothing but that holds a command back from now on, and it has other things to do first. It has
+    /// begun a command of that kind `since` so many picoseconds.
     #[inline(always)]
     fn has_to_wait(&mut self, waiting: u32, at: u32, (lane_does, kind): (LaneDoes, u32), since: u64) {
+        if lane_does == LaneDoes::Unasked {
+            return;
+        }
         let kind = self.kinds[kind as usize];
         let waited = if lane_does == LaneDoes::HasData { self.has_data } else { Time::ZERO };
         let lane = &self.lanes[at as usize];

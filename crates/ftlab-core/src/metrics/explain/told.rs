@@ -9,7 +9,7 @@ use crate::table;
 use crate::time::Time;
 
 /// Stands for no request.
-pub(crate) const NO_REQUEST: u32 = u32::MAX;
+pub(crate) const NO_REQUEST: RequestBits = RequestBits::MAX;
 
 /// What lanes run, as far as it matters here. Kinds have numbers, in the order in which they are told.
 #[derive(Debug, Clone, Copy)]
