@@ -1,7 +1,8 @@
 //! What requests wait for, found out on a thread of its own while the run goes on.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use ftlab_core::metrics::explain::{Batch, Explanations};
 use ftlab_core::metrics::parts::Parts;
@@ -9,6 +10,10 @@ use ftlab_core::metrics::{Observer, RequestRecord};
 
 /// How many batches there are: the run waits for one when all are handed over.
 const BATCHES: usize = 4;
+
+/// How long the thread rests when nothing was told. It looks by itself: to wake it would cost the run more than a batch does. A run
+/// needs longer than that for a batch.
+const REST: Duration = Duration::from_micros(250);
 
 /// An observer of requests and their parts, which hears of them on another thread.
 ///
@@ -65,11 +70,16 @@ impl<O: Observer + Send + 'static> Observer for Apart<O> {
         }
         let hear = move || {
             let (mut observer, mut explanations) = started.recv().ok()?;
-            for mut batch in batches {
-                explanations.hear(&mut batch, &mut observer);
-                let _ = heard.send(batch);
+            loop {
+                match batches.try_recv() {
+                    Ok(mut batch) => {
+                        explanations.hear(&mut batch, &mut observer);
+                        let _ = heard.send(batch);
+                    }
+                    Err(TryRecvError::Empty) => thread::sleep(REST),
+                    Err(TryRecvError::Disconnected) => return Some(observer),
+                }
             }
-            Some(observer)
         };
         let Ok(handle) = thread::Builder::new().name("ftlab-explain".into()).spawn(hear) else {
             return Some(explanations);

@@ -189,9 +189,7 @@ impl EventPort {
             state.row_number = number;
         }
         state.transfer = (now, now);
-        if self.teller.is_some() && now > free_since {
-            self.tell_held_up(lane, free_since);
-        }
+        self.tell_held_up(lane, free_since);
         let state = &mut self.lanes[lane as usize];
         let span = self.kinds.get(state.current.kind).bus_in;
         if span == Time::ZERO {
@@ -419,7 +417,7 @@ impl EventPort {
             Item::Node(_) => !self.has_ended(after),
         };
         if self.teller.is_some() {
-            self.tell_new(lane, turn, kind, is_held);
+            self.tell_new(submission, turn, kind, is_held);
         }
         if is_held {
             self.add_waiter(after, Waiter::command(lane, turn));
@@ -429,7 +427,7 @@ impl EventPort {
             self.ledger.events.note(submission, self.lanes[lane as usize].channel, span);
         }
         if let Some(logged) = self.logged.get_mut(lane as usize) {
-            let request = self.teller.as_ref().and_then(|teller| teller.request);
+            let request = self.teller.as_ref().and_then(|teller| teller.request());
             logged.push_back((submission.page(), request));
         }
         let state = &mut self.lanes[lane as usize];

@@ -560,11 +560,19 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     fn begin_explained(&mut self, at: u32) {
         let now = self.now();
         if let Some(teller) = self.drive.flash.port.teller() {
-            teller.request = Some(self.slots[at as usize].index);
+            teller.request = self.slots[at as usize].index;
         }
-        if self.begun.len() <= at as usize {
-            self.begun.resize(self.slots.len(), Time::ZERO);
+        match self.begun.get_mut(at as usize) {
+            Some(begun) => *begun = now,
+            None => self.begin_first(at, now),
         }
+    }
+
+    /// No request had this slot so far.
+    #[cold]
+    #[inline(never)]
+    fn begin_first(&mut self, at: u32, now: Time) {
+        self.begun.resize(self.slots.len(), Time::ZERO);
         self.begun[at as usize] = now;
     }
 

@@ -3,8 +3,9 @@
 use super::lane::{Commands, Phase};
 use super::{EventPort, Lane};
 use crate::cause::CommandCounts;
+use crate::flash::port::Submission;
 use crate::metrics::CommandRecord;
-use crate::metrics::explain::told::{LaneDoes, Told};
+use crate::metrics::explain::told::Told;
 use crate::time::Time;
 
 impl EventPort {
@@ -87,8 +88,9 @@ impl EventPort {
 
     /// A command begins to exist; the lane does not have it yet.
     #[inline(always)]
-    pub(super) fn tell_new(&mut self, lane: u32, turn: u64, kind: u32, is_held: bool) {
+    pub(super) fn tell_new(&mut self, submission: Submission, turn: u64, kind: u32, is_held: bool) {
         let Some(teller) = &mut self.teller else { return };
+        let lane = submission.lane();
         let is_next = self.lanes[lane as usize].is_next(turn);
         if is_next {
             teller.filled[lane as usize] = self.now;
@@ -96,14 +98,12 @@ impl EventPort {
         if kind >= teller.kinds {
             self.tell_kinds();
         }
-        if self.kinds.get(kind).submission.is_background() {
+        if submission.is_background() {
             return;
         }
-        let (lane_does, Commands { kind: under_way, .. }, begun) = self.awaited(lane, is_held || is_next);
-        let (turn, at) = (turn as u32, self.now);
         let Some(teller) = &mut self.teller else { return };
-        let request = teller.request_bits();
-        teller.tell(Told::Submitted { lane, kind, turn, request, lane_does, under_way, begun, at });
+        let (request, waits) = (teller.request_bits(), !(is_held || is_next));
+        teller.tell(Told::Submitted { lane, kind, turn: turn as u32, request, waits, at: self.now });
     }
 
     /// Commands are of kinds of which nobody was told.
@@ -112,19 +112,19 @@ impl EventPort {
     fn tell_kinds(&mut self) {
         let Some(teller) = &mut self.teller else { return };
         for kind in self.kinds.from(teller.kinds) {
-            teller.tell(Told::Kind(kind.told()));
+            teller.batch.kinds.push(kind.told());
             teller.kinds += 1;
         }
     }
 
-    /// A command has begun on a lane that was free since `free_since`.
-    #[cold]
-    #[inline(never)]
+    /// A command has begun on a lane that was free before: it may have held up those behind it.
+    #[inline(always)]
     pub(super) fn tell_held_up(&mut self, lane: u32, free_since: Time) {
         let Some(teller) = &mut self.teller else { return };
-        let span = self.now.since(teller.filled[lane as usize].max(free_since));
-        if span > Time::ZERO {
-            teller.tell(Told::HeldUp { lane, kind: self.lanes[lane as usize].current.kind, span });
+        let since = teller.filled[lane as usize].max(free_since);
+        if self.now > since {
+            let kind = self.lanes[lane as usize].current.kind;
+            teller.tell(Told::HeldUp { lane, kind, span: self.now.since(since) });
         }
     }
 
@@ -132,66 +132,17 @@ impl EventPort {
     #[cold]
     #[inline(never)]
     pub(super) fn tell_bus(&mut self, lane: u32, asked: Time) {
-        let (kind, waited) = (self.lanes[lane as usize].current.kind, self.now.since(asked));
+        let (kind, at) = (self.lanes[lane as usize].current.kind, self.now);
         if let Some(teller) = &mut self.teller {
-            teller.tell(Told::HasBus { lane, kind, waited });
-        }
-    }
-
-    /// Somebody hears next of the end of a command.
-    #[inline]
-    pub(super) fn tell_end(&mut self, lane: u32) {
-        let Some(teller) = &mut self.teller else { return };
-        // What is in a row is all for one cause.
-        let kind = self.lanes[lane as usize].current.kind;
-        if self.kinds.get(kind).submission.is_background() {
-            teller.tell(Told::EndedCollecting { lane, kind });
+            teller.tell(Told::HasBus { lane, kind, waited: at.since(asked), at });
         }
     }
 
     /// What a command depended on has ended.
     #[cold]
     pub(super) fn tell_released(&mut self, lane: u32, turn: u64) {
-        let is_next = self.lanes[lane as usize].is_next(turn);
-        let (lane_does, Commands { kind: under_way, .. }, begun) = self.awaited(lane, is_next);
-        let (turn, at) = (turn as u32, self.now);
+        let waits = !self.lanes[lane as usize].is_next(turn);
         let Some(teller) = &mut self.teller else { return };
-        teller.tell(Told::Released { lane, turn, lane_does, under_way, begun, at });
-    }
-
-    /// How long the command under way on a lane has waited for the bus with its data. Nobody asks this of a collection.
-    fn waited_with_data(&self, lane: u32) -> Time {
-        let Lane { current, started, transfer, .. } = self.lanes[lane as usize];
-        let kind = self.kinds.get(current.kind);
-        if kind.submission.is_background() {
-            return Time::ZERO;
-        }
-        let since = started + kind.bus_in + kind.array;
-        // What was brought in before had begun earlier.
-        let is_moving = transfer.0 >= since && transfer.1 > transfer.0;
-        if is_moving { transfer.0.since(since) } else { self.now.since(since) }
-    }
-
-    /// What a lane does while a command comes to wait for it, of which kind, and since when. Nobody waits for it if `unasked`.
-    #[inline(always)]
-    fn awaited(&mut self, lane: u32, unasked: bool) -> (LaneDoes, Commands, Time) {
-        let Lane { phase, current, started, .. } = self.lanes[lane as usize];
-        let lane_does = match phase {
-            _ if unasked => LaneDoes::Unasked,
-            Phase::Idle => LaneDoes::Nothing,
-            Phase::BusIn => LaneDoes::WaitsForBus,
-            Phase::Array => LaneDoes::Works,
-            Phase::BusOut => {
-                let waited = self.waited_with_data(lane);
-                match &mut self.teller {
-                    Some(teller) if waited > Time::ZERO => {
-                        teller.tell(Told::HasData { waited });
-                        LaneDoes::HasData
-                    }
-                    _ => LaneDoes::Works,
-                }
-            }
-        };
-        (lane_does, current, started)
+        teller.tell(Told::Released { lane, turn: turn as u32, waits, at: self.now });
     }
 }

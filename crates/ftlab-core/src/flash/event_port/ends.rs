@@ -129,10 +129,6 @@ impl EventPort {
         if !state.waiters.are_of(turn) {
             return;
         }
-        if self.teller.is_some() {
-            self.tell_end(lane);
-        }
-        let state = &mut self.lanes[lane as usize];
         let waiter = state.waiters.take();
         if state.waiters.are_of(turn) {
             return self.tell_several(lane, turn, waiter);

@@ -43,6 +43,7 @@ impl Kind {
             is_background: self.submission.is_background(),
             array: self.array,
             transfer: self.bus_in + self.bus_out,
+            bus_out: self.bus_out,
         }
     }
 

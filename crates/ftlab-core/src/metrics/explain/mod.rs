@@ -25,7 +25,7 @@ pub(crate) mod explainer;
 pub(crate) mod told;
 
 pub use told::Batch;
-use told::{Completed, Kind, LaneDoes, NO_REQUEST, RequestBits, Told, Turn};
+use told::{Completed, Kind, NO_REQUEST, RequestBits, Told, Turn};
 
 /// In the place of a body, with the number of a lane: of steps of collections, which have none.
 const LANE: u32 = 1 << 31;
@@ -89,6 +89,10 @@ impl Own {
 struct Lane {
     /// The turns and bodies of the steps that have not ended and are no collection's.
     steps: VecDeque<(Turn, u32)>,
+    /// The bodies of those that have come to wait for it since a command ended.
+    newcomers: Vec<u32>,
+    /// The last collection of which commands were counted, and the end of these: that may come later than now.
+    collected: (Work, Time),
     /// How long it has worked, in picoseconds, by [`Work`].
     worked: [u64; WORKS],
     /// Of what it did for the host: for requests that write a part of a page.
@@ -187,8 +191,6 @@ pub struct Explanations {
     works: u32,
     last_of: LastOf,
     lanes: Vec<Lane>,
-    /// How long a command has waited for the bus with its data, where one does that is told of next.
-    has_data: Time,
     /// What each watcher has heard of last.
     heard: Vec<Ended>,
     /// By watcher.
@@ -209,6 +211,8 @@ impl Explanations {
     pub(crate) fn new(lanes: usize, times: HostTimes) -> Self {
         let lane = Lane {
             steps: VecDeque::new(),
+            newcomers: Vec::new(),
+            collected: (Work::BUFFER, Time::ZERO),
             worked: [0; WORKS],
             updates: 0,
             bus_wait: 0,
@@ -229,7 +233,6 @@ impl Explanations {
             works: 0,
             last_of: [Time::ZERO; WORKS],
             lanes: vec![lane; lanes],
-            has_data: Time::ZERO,
             heard: Vec::new(),
             done: Vec::new(),
             ending: Ended::NOTHING,
@@ -244,6 +247,7 @@ impl Explanations {
     /// Hear of what was told, batch by batch, and tell `observer` of requests that complete, each after its parts. The batch is
     /// empty afterwards.
     pub fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
+        self.kinds.append(&mut batch.kinds);
         let mut completed = batch.completed.drain(..);
         for told in batch.told.drain(..) {
             self.hear_of(told);
@@ -259,32 +263,33 @@ impl Explanations {
     fn hear_of(&mut self, told: Told) {
         match told {
             Told::Completed { .. } => {}
-            Told::Kind(kind) => self.kinds.push(kind),
-            Told::HasData { waited } => self.has_data = waited,
-            Told::Submitted { lane, kind, turn, request, lane_does, under_way, begun, at } => {
+            Told::Submitted { lane, kind, turn, request, waits, at } => {
                 let kind = self.kinds[kind as usize];
                 let body = self.submitted(request, kind.work, at);
                 self.lanes[lane as usize].steps.push_back((turn, body));
                 self.reads_next(lane, turn, kind.work);
-                self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
+                if waits {
+                    self.has_to_wait(body, lane, at);
+                }
             }
-            Told::Released { lane, turn, lane_does, under_way, begun, at } => {
+            Told::Released { lane, turn, waits, at } => {
                 if let Some(body) = self.body_of(lane, turn) {
                     self.released(body, false, at);
-                    self.has_to_wait(body, lane, (lane_does, under_way), at.0.wrapping_sub(begun.0));
+                    if waits {
+                        self.has_to_wait(body, lane, at);
+                    }
                 }
             }
             Told::HeldUp { lane, kind, span } => self.held_up(lane, self.kinds[kind as usize], span),
-            Told::HasBus { lane, kind, waited } => self.has_bus(self.kinds[kind as usize], lane, waited),
+            Told::HasBus { lane, kind, waited, at } => {
+                self.has_bus(self.kinds[kind as usize], lane, (waited, at));
+            }
             Told::Ended { lane, kind, count, started, end } => {
                 self.ended(lane, self.kinds[kind as usize], count, (started, end));
             }
             Told::EndedFor { lane, kind, watcher, started, end, .. } => {
                 self.ended(lane, self.kinds[kind as usize], 1, (started, end));
                 put(&mut self.heard, watcher, self.ending, Ended::NOTHING);
-            }
-            Told::EndedCollecting { lane, kind } => {
-                self.ending = Ended { body: LANE | lane, work: self.kinds[kind as usize].work };
             }
             Told::Beside { node, request, at } => {
                 let body = self.submitted(request, Work::BUFFER, at);
@@ -525,62 +530,60 @@ impl Explanations {
         lane.held_up.add_updates(if body.is_update { left } else { 0 });
     }
 
-    /// Unless nobody asks the lane: nothing but that holds a command back from now on, and it has other things to do first. It has
-    /// begun a command of that kind `since` so many picoseconds.
+    /// Nothing but its lane holds a command back from now on, and that has other things to do first.
     #[inline(always)]
-    fn has_to_wait(&mut self, waiting: u32, at: u32, (lane_does, kind): (LaneDoes, u32), since: u64) {
-        if lane_does == LaneDoes::Unasked {
-            return;
-        }
-        let kind = self.kinds[kind as usize];
-        let waited = if lane_does == LaneDoes::HasData { self.has_data } else { Time::ZERO };
-        let lane = &self.lanes[at as usize];
+    fn has_to_wait(&mut self, waiting: u32, at: u32, now: Time) {
+        let lane = &mut self.lanes[at as usize];
         let body = &mut self.bodies[waiting as usize];
         (body.had_to_wait, body.knows_held_up) = (true, lane.has_held_up);
         (body.worked, body.updates, body.bus_wait) = (lane.worked, lane.updates, lane.bus_wait);
         if lane.has_held_up {
             body.held_up = lane.held_up;
         }
-        // Commands in a row are all for one cause, and those ahead of the last are counted when they begin: it may begin later
-        // than now.
-        let works = matches!(lane_does, LaneDoes::Works | LaneDoes::HasData);
-        let work = if works { since.wrapping_sub(waited.0) } else { 0 };
-        let total = &mut body.worked[kind.work.index()];
-        *total = total.wrapping_add(work);
-        body.bus_wait += if lane_does == LaneDoes::WaitsForBus { since } else { waited.0 };
-        if !kind.is_background
-            && let Some((_, under_way)) = lane.steps.front()
-            && self.bodies[*under_way as usize].is_update
-        {
-            let updates = &mut self.bodies[waiting as usize].updates;
-            *updates = updates.wrapping_add(work);
+        let (work, until) = lane.collected;
+        if until > now {
+            // What is counted in advance is still to come.
+            let total = &mut body.worked[work.index()];
+            *total = total.wrapping_sub((until - now).0);
         }
+        lane.newcomers.push(waiting);
     }
 
     /// A command has the bus that it has waited for.
     #[cold]
     #[inline(never)]
-    fn has_bus(&mut self, kind: Kind, lane: u32, waited: Time) {
-        self.lanes[lane as usize].bus_wait += waited.0;
+    fn has_bus(&mut self, kind: Kind, at: u32, (waited, now): (Time, Time)) {
+        let lane = &mut self.lanes[at as usize];
+        lane.bus_wait += waited.0;
+        let asked = now - waited;
+        for &newcomer in &lane.newcomers {
+            let body = &mut self.bodies[newcomer as usize];
+            body.bus_wait += body.ready.0.saturating_sub(asked.0);
+        }
         if !kind.is_background {
-            let first = self.lanes[lane as usize].steps.front();
-            let Some((_, body)) = first else { return };
+            let Some((_, body)) = lane.steps.front() else { return };
             self.bodies[*body as usize].queued = waited;
         }
     }
 
     /// A command ends, or several of a collection in a row.
     #[inline(always)]
-    fn ended(&mut self, lane: u32, kind: Kind, count: u32, (started, end): (Time, Time)) {
+    fn ended(&mut self, at: u32, kind: Kind, count: u32, (started, end): (Time, Time)) {
         let work = kind.work.index();
         self.works |= 1 << work;
         self.last_of[work] = end;
+        let array = Time(kind.array.0 * u64::from(count));
+        let lane = &mut self.lanes[at as usize];
+        if !lane.newcomers.is_empty() {
+            lane.came(&mut self.bodies, kind, array, (started, end));
+        }
         if kind.is_background {
-            self.lanes[lane as usize].worked[work] += end.since(started).0;
+            lane.worked[work] += end.since(started).0;
+            lane.collected = (kind.work, end);
+            self.ending = Ended { body: LANE | at, work: kind.work };
             return;
         }
-        let array = Time(kind.array.0 * u64::from(count));
-        self.worked(lane, &Ran { started, end, array, transfer: kind.transfer });
+        self.worked(at, &Ran { started, end, array, transfer: kind.transfer });
     }
 
     /// A command ends that is no collection's: what is told and released now is so by that.
@@ -654,6 +657,29 @@ impl Explanations {
             &mut self.latest
         } else {
             &mut self.bodies[last.body as usize].parts
+        }
+    }
+}
+
+impl Lane {
+    /// A command ends, and others have come to wait since the last one did: for those, what was over of it by then does not count.
+    #[inline(always)]
+    fn came(&mut self, bodies: &mut [Body], kind: Kind, array: Time, (started, end): (Time, Time)) {
+        // With its data, for the bus. A collection waits for nothing that it would not count as work.
+        let alone = array + kind.transfer;
+        let bus_wait = if kind.is_background { Time::ZERO } else { end.since(started) - alone };
+        let is_update = !kind.is_background
+            && self.steps.front().is_some_and(|(_, under_way)| bodies[*under_way as usize].is_update);
+        for newcomer in self.newcomers.drain(..) {
+            let body = &mut bodies[newcomer as usize];
+            let over = body.ready.0.saturating_sub(started.0);
+            let waited = over.saturating_sub((alone - kind.bus_out).0).min(bus_wait.0);
+            let total = &mut body.worked[kind.work.index()];
+            *total = total.wrapping_add(over - waited);
+            body.bus_wait += waited;
+            if is_update {
+                body.updates = body.updates.wrapping_add(over - waited);
+            }
         }
     }
 }

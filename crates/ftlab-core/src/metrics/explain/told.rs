@@ -20,55 +20,28 @@ pub(crate) struct Kind {
     pub(crate) array: Time,
     /// On the bus, before the array works and after.
     pub(crate) transfer: Time,
-}
-
-/// What a lane does while a command comes to wait for it, and for nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LaneDoes {
-    /// Nobody waits for it: the command waits for others first, or begins at once.
-    Unasked,
-    Nothing,
-    /// It waits for the bus, before its array works.
-    WaitsForBus,
-    /// It works, or its data cross the bus.
-    Works,
-    /// The same, and it has waited for the bus with its data, or still does: for how long was told just before.
-    HasData,
+    /// Of that, after.
+    pub(crate) bus_out: Time,
 }
 
 /// One of the things that happen. Steps are commands, those of collections left out, and nodes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Told {
-    /// Commands of another kind will come.
-    Kind(Kind),
-    /// What is under way on the lane that is told of next has waited so long for the bus: [`LaneDoes::HasData`].
-    HasData { waited: Time },
-    /// A command begins to exist, that is no collection's. What its lane does is a command of the kind `under_way`, which it has
-    /// `begun`.
-    Submitted {
-        lane: u32,
-        kind: u32,
-        turn: Turn,
-        request: RequestBits,
-        lane_does: LaneDoes,
-        under_way: u32,
-        begun: Time,
-        at: Time,
-    },
-    /// What a command waits for has ended with what is ending now.
-    Released { lane: u32, turn: Turn, lane_does: LaneDoes, under_way: u32, begun: Time, at: Time },
+    /// A command begins to exist, that is no collection's. `waits`: for its lane, and for nothing else. Otherwise it waits for others
+    /// first, or begins at once.
+    Submitted { lane: u32, kind: u32, turn: Turn, request: RequestBits, waits: bool, at: Time },
+    /// What a command waits for has ended with what is ending now. `waits`: for its lane, from now on.
+    Released { lane: u32, turn: Turn, waits: bool, at: Time },
     /// A command begins on a lane that was free before: as long as it was in its queue, it held up those behind it.
     HeldUp { lane: u32, kind: u32, span: Time },
     /// A command has the bus that it has waited for.
-    HasBus { lane: u32, kind: u32, waited: Time },
-    /// A command ends, or several of a collection in a row: what is told and released next is so by that, where it is no
-    /// collection's.
+    HasBus { lane: u32, kind: u32, waited: Time, at: Time },
+    /// A command ends, or several of a collection in a row: what is told and released next is so by that. Those of a collection that
+    /// go on without a pause are told of when they begin, all but the last.
     Ended { lane: u32, kind: u32, count: u32, started: Time, end: Time },
-    /// A single command ends that is no collection's, and then a watcher hears of it. `completes`: then the next of
-    /// [`Batch::completed`] does, which is its request.
+    /// A single command ends, and then a watcher hears of it. `completes`: then the next of [`Batch::completed`] does, which is its
+    /// request.
     EndedFor { lane: u32, kind: u32, watcher: u32, completes: bool, started: Time, end: Time },
-    /// What has ended is a collection's, and somebody waits for it: what is told and released next is so by that.
-    EndedCollecting { lane: u32, kind: u32 },
     /// A step beside flash begins to exist, or a join.
     Beside { node: u32, request: RequestBits, at: Time },
     /// It waits for its turn first.
@@ -106,6 +79,8 @@ pub(crate) struct Completed {
 /// What was told and nobody has heard yet, for [`Explanations::hear`](super::Explanations::hear).
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
+    /// Kinds of which nobody has heard.
+    pub(crate) kinds: Vec<Kind>,
     pub(crate) told: Vec<Told>,
     pub(crate) completed: Vec<Completed>,
 }
@@ -117,7 +92,7 @@ impl Batch {
     /// An empty one with room for as much as is handed over at once.
     pub fn with_room() -> Self {
         let told = FULL + FULL / 8;
-        Self { told: Vec::with_capacity(told), completed: Vec::with_capacity(told / 2) }
+        Self { kinds: Vec::new(), told: Vec::with_capacity(told), completed: Vec::with_capacity(told / 2) }
     }
 
     /// Whether it is worth handing over.
@@ -128,6 +103,7 @@ impl Batch {
 
     /// Forget what was told.
     pub fn clear(&mut self) {
+        self.kinds.clear();
         self.told.clear();
         self.completed.clear();
     }
@@ -137,8 +113,9 @@ impl Batch {
 #[derive(Debug, Clone)]
 pub struct Teller {
     pub(crate) batch: Batch,
-    /// The request that was handed to the drive last: what is submitted is for it.
-    pub(crate) request: Option<u64>,
+    /// The request that was handed to the drive last: what is submitted is for it. At first `u64::MAX`, of which the last bits are
+    /// `NO_REQUEST`.
+    pub(crate) request: u64,
     /// How many kinds were told.
     pub(crate) kinds: u32,
     /// When the queue of each lane was filled last while it was free.
@@ -147,7 +124,7 @@ pub struct Teller {
 
 impl Teller {
     pub(crate) fn new(lanes: usize) -> Self {
-        Self { batch: Batch::default(), request: None, kinds: 0, filled: vec![Time::ZERO; lanes] }
+        Self { batch: Batch::default(), request: u64::MAX, kinds: 0, filled: vec![Time::ZERO; lanes] }
     }
 
     #[inline(always)]
@@ -160,7 +137,7 @@ impl Teller {
     #[inline(always)]
     pub(crate) fn heard(&mut self, watcher: u32) {
         match self.batch.told.last_mut() {
-            // Most hear of a command right after its end. Of a collection, that was not the last thing told.
+            // Most hear of a command right after its end.
             Some(last @ &mut Told::Ended { lane, kind, count: 1, started, end }) => {
                 *last = Told::EndedFor { lane, kind, watcher, completes: false, started, end };
             }
@@ -184,9 +161,14 @@ impl Teller {
     /// The request that commands are submitted for.
     #[inline(always)]
     pub(crate) fn request_bits(&self) -> RequestBits {
-        self.request.map_or(NO_REQUEST, |request| request as RequestBits)
+        self.request as RequestBits
+    }
+
+    /// The same, where there is one.
+    pub(crate) fn request(&self) -> Option<u64> {
+        (self.request != u64::MAX).then_some(self.request)
     }
 }
 
 // A run writes some of these for each request.
-const _: () = assert!(size_of::<Told>() <= 40);
+const _: () = assert!(size_of::<Told>() <= 32);
