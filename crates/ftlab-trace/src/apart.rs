@@ -8,8 +8,9 @@ use ftlab_core::metrics::explain::{Batch, Explanations};
 use ftlab_core::metrics::parts::Parts;
 use ftlab_core::metrics::{Observer, RequestRecord};
 
-/// How many batches there are: the run waits for one when all are handed over.
-const BATCHES: usize = 4;
+/// How many batches there are at most: the run waits for one when all are handed over. Few are made unless the thread is kept waiting
+/// for its processor.
+const BATCHES: usize = 16;
 
 /// How long the thread rests when nothing was told. It looks by itself: to wake it would cost the run more than a batch does. A run
 /// needs longer than that for a batch.
@@ -27,7 +28,22 @@ pub struct Apart<O> {
 struct Thread<O> {
     full: Sender<Batch>,
     empty: Receiver<Batch>,
+    /// Those that are here, the last one that was heard at the end: its memory was touched last. And how many were made.
+    here: Vec<Batch>,
+    made: usize,
     handle: JoinHandle<Option<O>>,
+}
+
+impl<O> Thread<O> {
+    /// One to write in, unless the thread has gone.
+    fn empty_batch(&mut self) -> Option<Batch> {
+        self.here.extend(self.empty.try_iter());
+        if self.here.is_empty() && self.made < BATCHES {
+            self.made += 1;
+            return Some(Batch::with_room());
+        }
+        self.here.pop().or_else(|| self.empty.recv().ok())
+    }
 }
 
 impl<O: Observer + Send + 'static> Apart<O> {
@@ -65,9 +81,6 @@ impl<O: Observer + Send + 'static> Observer for Apart<O> {
         let (start, started) = channel::<(O, Box<Explanations>)>();
         let (full, batches) = channel::<Batch>();
         let (heard, empty) = channel();
-        for _ in 0..BATCHES {
-            let _ = heard.send(Batch::with_room());
-        }
         let hear = move || {
             let (mut observer, mut explanations) = started.recv().ok()?;
             loop {
@@ -86,16 +99,16 @@ impl<O: Observer + Send + 'static> Observer for Apart<O> {
         };
         let observer = self.observer.take()?;
         let _ = start.send((observer, explanations));
-        self.thread = Some(Thread { full, empty, handle });
+        self.thread = Some(Thread { full, empty, here: Vec::new(), made: 0, handle });
         None
     }
 
     fn on_told(&mut self, batch: &mut Batch) {
         // Where the thread has gone, it has panicked: that is passed on at the end.
-        if let Some(Thread { full, empty, .. }) = &self.thread
-            && let Ok(next) = empty.recv()
+        if let Some(thread) = &mut self.thread
+            && let Some(next) = thread.empty_batch()
         {
-            let _ = full.send(std::mem::replace(batch, next));
+            let _ = thread.full.send(std::mem::replace(batch, next));
         }
         batch.clear();
     }
