@@ -12,8 +12,7 @@ use ftlab_core::metrics::{Observer, RequestRecord};
 /// for its processor.
 const BATCHES: usize = 16;
 
-/// How long the thread rests when nothing was told. It looks by itself: to wake it would cost the run more than a batch does. A run
-/// needs longer than that for a batch.
+/// How long the thread rests when nothing was told. It looks by itself: waking it would cost the run a system call for each batch.
 const REST: Duration = Duration::from_micros(250);
 
 /// An observer of requests and their parts, which hears of them on another thread.
@@ -28,7 +27,7 @@ pub struct Apart<O> {
 struct Thread<O> {
     full: Sender<Batch>,
     empty: Receiver<Batch>,
-    /// Those that are here, the last one that was heard at the end: its memory was touched last. And how many were made.
+    /// Those that are here. The last one that was heard is at the end, and used first: its memory was touched last.
     here: Vec<Batch>,
     made: usize,
     handle: JoinHandle<Option<O>>,
