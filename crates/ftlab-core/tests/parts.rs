@@ -115,6 +115,10 @@ fn drive(changes: Value) -> DeviceConfig {
 fn parts_of(config: &DeviceConfig, requests: &[Request]) -> Vec<Vec<(&'static str, f64)>> {
     let explained = explained(config, requests);
     assert_eq!(explained.requests.len(), requests.len());
+    named(&explained)
+}
+
+fn named(explained: &Explained) -> Vec<Vec<(&'static str, f64)>> {
     let mut rows: Vec<_> =
         explained.requests.iter().map(|record| record.index).zip(&explained.parts).collect();
     rows.sort_by_key(|(index, _)| *index);
@@ -234,7 +238,6 @@ fn the_bus_of_a_channel() {
     assert_eq!(told[1], [("service_read", 50.0), ("service_transfer", 10.0), ("wait_bus", 10.0)]);
 }
 
-/// A program on a free die waits for a read on another one, and a read behind it waits too.
 /// Two pages of a request are read on two dies. The second die holds its data until the first has sent its own, and who
 /// waits for that die waits for the bus meanwhile.
 #[test]
@@ -253,6 +256,7 @@ fn a_die_that_holds_data_waits_for_the_bus() {
     }
 }
 
+/// A program on a free die waits for a read on another one, and a read behind it waits too.
 #[test]
 fn order_on_a_die() {
     let config = drive(json!({ "geometry": { "channels": 2 }, "ftl": { "striping": "dynamic" } }));
@@ -264,6 +268,32 @@ fn order_on_a_die() {
     let last =
         [("service_read", 50.0), ("service_transfer", 10.0), ("wait_program", 210.0), ("wait_order", 114.0)];
     assert_eq!(told[2], last);
+}
+
+/// Copies inside a plane and the erase after them are one event where nobody logs commands: the copies are counted when it begins.
+#[test]
+fn a_collection_that_has_begun_is_waited_for_from_then_on() {
+    let config = drive(json!({ "timing": { "copyback": true }, "host": { "arrival": "open" } }));
+    let mut requests = sparse(Op::Write, 300);
+    let told = named(&explained_apart(&config, &requests));
+    let collection =
+        |parts: &Vec<(&str, f64)>| parts.iter().find(|(part, _)| *part == "wait_gc").map(|(_, us)| *us);
+    // A single collection, of three copies.
+    let at = told.iter().position(|parts| collection(parts) == Some(3.0 * 250.0 + 1000.0)).unwrap();
+    requests.truncate(at + 1);
+    // In the first copy, between two, in the last one, and in the erase.
+    for since in [1.0, 500.0, 749.0, 1500.0] {
+        let read = page(at as f64 * 20_000.0 + since, Op::Read, 9);
+        let with_read: Vec<Request> = requests.iter().copied().chain([read]).collect();
+        let expected = [
+            ("service_read", 50.0),
+            ("service_transfer", 10.0),
+            ("wait_program", 210.0),
+            ("wait_gc", 1750.0 - since),
+        ];
+        let explained = explained_apart(&config, &with_read);
+        assert_eq!(named(&explained).pop().unwrap(), expected, "{since} us after the collection has begun");
+    }
 }
 
 /// The same flash under log blocks.

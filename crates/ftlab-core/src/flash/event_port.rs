@@ -183,13 +183,17 @@ impl EventPort {
         let free_since = state.free_since;
         // A lane that has never worked has been free since 0.
         let has_paused = now > free_since || state.begun == 0;
+        // Any other begins as soon as its lane is free: it holds nobody up.
+        let was_held = state.is_next_held();
         let number = state.begin();
         state.started = now;
         if has_paused {
             state.row_number = number;
         }
         state.transfer = (now, now);
-        self.tell_held_up(lane, free_since);
+        if was_held {
+            self.tell_held_up(lane, free_since);
+        }
         let state = &mut self.lanes[lane as usize];
         let span = self.kinds.get(state.current.kind).bus_in;
         if span == Time::ZERO {
@@ -366,6 +370,8 @@ impl EventPort {
         // Nobody was waiting for those ahead of the last when they were put in a row; who has come since hears of them now.
         while turn < last {
             self.end_command(lane, turn);
+            // More ends in this event.
+            self.pay_watcher();
             turn += 1;
         }
         self.end_command(lane, last);

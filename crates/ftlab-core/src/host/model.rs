@@ -23,7 +23,7 @@ use crate::host::split::Splitter;
 use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
-use crate::metrics::explain::told::{Batch, Completed, RequestBits, Told};
+use crate::metrics::explain::told::{Completed, RequestBits, Told};
 use crate::time::{Rate, Time};
 
 /// Timers of the clock.
@@ -76,14 +76,9 @@ pub(crate) trait Feeder {
     /// A request has completed.
     fn completed(&mut self, record: &RequestRecord);
 
-    /// Whether it is to be told what requests wait for.
+    /// Whether somebody is to be told what requests wait for, by the teller of the port.
     fn wants_parts(&self) -> bool {
         false
-    }
-
-    /// A request has completed, or several: this was told since the last time. It may be taken out, or stay.
-    fn explain(&mut self, batch: &mut Batch) {
-        let _ = batch;
     }
 }
 
@@ -134,7 +129,9 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     samples: bool,
     wants_requests: bool,
     wants_parts: bool,
-    /// By slot: when its request was handed to the drive. Where parts are wanted.
+    /// Whether requests may be handed to the drive later than they start.
+    begins_late: bool,
+    /// By slot: when its request was handed to the drive. Where parts are wanted, and that may be late.
     begun: Vec<Time>,
     /// Most requests in the drive.
     depth: usize,
@@ -201,6 +198,7 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             samples,
             wants_requests: feeder.wants_completions(),
             wants_parts: feeder.wants_parts(),
+            begins_late: !link.is_instant() || host.overhead_us > 0.0,
             begun: Vec::new(),
             depth: limit,
             can_wait: !closed && depth.is_some(),
@@ -558,22 +556,37 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
 
     #[inline(always)]
     fn begin_explained(&mut self, at: u32) {
-        let now = self.now();
+        let Slot { index, start, .. } = self.slots[at as usize];
         if let Some(teller) = self.drive.flash.port.teller() {
-            teller.request = self.slots[at as usize].index;
+            teller.request = index;
         }
-        match self.begun.get_mut(at as usize) {
-            Some(begun) => *begun = now,
-            None => self.begin_first(at, now),
+        if self.begins_late {
+            self.begin_late(at);
+        } else {
+            debug_assert_eq!(start, self.now(), "nothing keeps a request at the host");
         }
     }
 
-    /// No request had this slot so far.
     #[cold]
     #[inline(never)]
-    fn begin_first(&mut self, at: u32, now: Time) {
+    fn begin_late(&mut self, at: u32) {
         self.begun.resize(self.slots.len(), Time::ZERO);
-        self.begun[at as usize] = now;
+        self.begun[at as usize] = self.now();
+    }
+
+    /// When a request was handed to the drive.
+    #[inline(always)]
+    fn begun(&self, at: u32) -> Time {
+        if self.begins_late { self.begun[at as usize] } else { self.slots[at as usize].start }
+    }
+
+    /// A request has heard of an end, and does not complete by that.
+    #[cold]
+    #[inline(never)]
+    fn tell_heard(&mut self, at: u32) {
+        if let Some(teller) = self.drive.flash.port.teller() {
+            teller.pay_watcher(at);
+        }
     }
 
     /// The drive has done a request that does not leave at once.
@@ -581,7 +594,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     #[inline(never)]
     fn end_explained(&mut self, at: u32) {
         let request = self.slots[at as usize].index as RequestBits;
-        self.tell_done(Told::Done { watcher: at, request, begun: self.begun[at as usize], at: self.now() });
+        self.tell_done(Told::Done { watcher: at, request, begun: self.begun(at), at: self.now() });
     }
 
     fn tell_done(&mut self, told: Told) {
@@ -593,10 +606,26 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
     /// A request completes now: tell what the host knows of its time.
     #[inline(always)]
     fn tell_completion(&mut self, at: u32, now: Time) {
+        let begun = self.begun(at);
+        let Slot { lba, index, arrival_ns, arrival, start, sectors, op, fua, stream, .. } =
+            self.slots[at as usize];
         let Some(teller) = self.drive.flash.port.teller() else { return };
-        let (record, begun) = (self.slots[at as usize].record(now), self.begun[at as usize]);
-        teller.completes(at, Completed { record, begun });
-        self.feeder.explain(&mut teller.batch);
+        teller.completes(Completed {
+            lba,
+            index,
+            arrival_ns,
+            arrival,
+            start,
+            sectors,
+            watcher: at,
+            op,
+            fua,
+            stream,
+            after: 0,
+            begun,
+            end: now,
+            hears: false,
+        });
     }
 
     #[inline(always)]
@@ -644,6 +673,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
             if F::PAUSES || has_data || self.on_link[self.out].is_some() || !self.leaving.is_empty() {
                 self.leaving.push_back(at);
                 if self.wants_parts {
+                    self.tell_heard(at);
                     self.end_explained(at);
                 }
             } else {
@@ -652,6 +682,8 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
                 self.complete(at);
                 self.draining = false;
             }
+        } else if self.wants_parts {
+            self.tell_heard(at);
         }
         self.drain_link();
     }

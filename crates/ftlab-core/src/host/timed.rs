@@ -3,18 +3,21 @@
 use crate::config::{DeviceConfig, Stop};
 use crate::error::RunError;
 use crate::flash::clock::Clock;
+use crate::host::Drive;
 use crate::host::admission::Admission;
 use crate::host::model::{Feeder, HostModel};
 use crate::host::request::Request;
 use crate::host::run_metrics::RunMetrics;
 use crate::host::split::Splitter;
-use crate::host::{CONTROL_INTERVAL, Drive};
 use crate::layer::Layer;
 use crate::metrics::explain::explainer::Explainer;
-use crate::metrics::explain::told::Batch;
 use crate::metrics::{Observer, RequestRecord};
 use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
+
+/// Events of the host between two looks at the control of a run, and until what was told of requests is passed on: few enough that this
+/// stays in the caches of the processor.
+const STEPS: u64 = 1024;
 
 /// Feeds the host with a workload.
 pub(crate) struct WorkloadFeeder<'r> {
@@ -75,13 +78,6 @@ impl Feeder for WorkloadFeeder<'_> {
     fn wants_parts(&self) -> bool {
         self.explainer.is_some()
     }
-
-    #[inline]
-    fn explain(&mut self, batch: &mut Batch) {
-        if let Some(explainer) = &mut self.explainer {
-            explainer.hear(batch, self.observer);
-        }
-    }
 }
 
 /// Run all requests of `admission`. Returns the host as it is afterwards, and why it ended early, if it did.
@@ -103,11 +99,10 @@ pub(crate) fn run<'r, L: Layer<C>, C: Clock>(
     if model.stopped || model.in_drive > 0 {
         model.unfinished = model.drive.flash.port.cut();
     }
+    explain(&mut model);
     flush_command_log(&mut model, true);
-    if let (Some(mut explainer), Some(teller)) =
-        (model.feeder.explainer.take(), model.drive.flash.port.teller())
-    {
-        explainer.hear_last(&mut teller.batch, model.feeder.observer);
+    if let Some(explainer) = model.feeder.explainer.take() {
+        explainer.heard_all(model.feeder.observer);
     }
     let result = model.error.take().map_or_else(|| model.check_clock_overflow(), Err);
     (model, result)
@@ -115,11 +110,12 @@ pub(crate) fn run<'r, L: Layer<C>, C: Clock>(
 
 fn run_events<L: Layer<C>, C: Clock>(model: &mut HostModel<L, C, WorkloadFeeder<'_>>, control: &RunControl) {
     model.begin();
-    let mut until_control = CONTROL_INTERVAL;
+    let mut until_control = STEPS;
     while model.step_before(Time::NEVER) {
         until_control -= 1;
         if until_control == 0 || model.stopped {
-            until_control = CONTROL_INTERVAL;
+            until_control = STEPS;
+            explain(model);
             flush_command_log(model, false);
             let admission = &model.feeder.admission;
             control.report(false, admission.taken(), admission.fraction());
@@ -128,6 +124,14 @@ fn run_events<L: Layer<C>, C: Clock>(model: &mut HostModel<L, C, WorkloadFeeder<
                 return;
             }
         }
+    }
+}
+
+/// Pass on what was told of requests since the last time.
+fn explain<L: Layer<C>, C: Clock>(model: &mut HostModel<L, C, WorkloadFeeder<'_>>) {
+    let WorkloadFeeder { explainer, observer, .. } = &mut model.feeder;
+    if let (Some(explainer), Some(teller)) = (explainer, model.drive.flash.port.teller()) {
+        explainer.hear(&mut teller.batch, *observer);
     }
 }
 

@@ -89,36 +89,37 @@ impl EventPort {
     /// A command begins to exist; the lane does not have it yet.
     #[inline(always)]
     pub(super) fn tell_new(&mut self, submission: Submission, turn: u64, kind: u32, is_held: bool) {
-        let Some(teller) = &mut self.teller else { return };
         let lane = submission.lane();
-        let is_next = self.lanes[lane as usize].is_next(turn);
-        if is_next {
-            teller.filled[lane as usize] = self.now;
+        let is_new = self.teller.as_ref().is_some_and(|teller| kind >= teller.kinds);
+        if is_new || is_held {
+            self.note_unusual(lane, turn, is_held);
         }
-        if kind >= teller.kinds {
-            self.tell_kinds();
-        }
+        let Some(teller) = &mut self.teller else { return };
         if submission.is_background() {
             return;
         }
-        let Some(teller) = &mut self.teller else { return };
-        let (request, waits) = (teller.request_bits(), !(is_held || is_next));
+        let waits = !(is_held || self.lanes[lane as usize].is_next(turn));
+        let request = teller.request_bits();
         teller.tell(Told::Submitted { lane, kind, turn: turn as u32, request, waits, at: self.now });
     }
 
-    /// Commands are of kinds of which nobody was told.
+    /// A lane is given a command that has to wait for others, or of a kind of which nobody was told.
     #[cold]
     #[inline(never)]
-    fn tell_kinds(&mut self) {
+    fn note_unusual(&mut self, lane: u32, turn: u64, is_held: bool) {
         let Some(teller) = &mut self.teller else { return };
+        if is_held && self.lanes[lane as usize].is_next(turn) {
+            teller.filled[lane as usize] = self.now;
+        }
         for kind in self.kinds.from(teller.kinds) {
             teller.batch.kinds.push(kind.told());
             teller.kinds += 1;
         }
     }
 
-    /// A command has begun on a lane that was free before: it may have held up those behind it.
-    #[inline(always)]
+    /// A command has begun that had to wait for others, on a lane that was free before: it may have held up those behind it.
+    #[cold]
+    #[inline(never)]
     pub(super) fn tell_held_up(&mut self, lane: u32, free_since: Time) {
         let Some(teller) = &mut self.teller else { return };
         let since = teller.filled[lane as usize].max(free_since);

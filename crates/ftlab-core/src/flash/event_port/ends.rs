@@ -134,11 +134,31 @@ impl EventPort {
             return self.tell_several(lane, turn, waiter);
         }
         match waiter.who() {
-            Ok(watcher) => self.hear(watcher),
+            Ok(watcher) => self.hear_alone(watcher),
             Err(item) => {
                 self.release(item);
                 self.end_joins();
             }
+        }
+    }
+
+    /// Nobody else waits for what is ending.
+    #[inline(always)]
+    fn hear_alone(&mut self, watcher: u32) {
+        if let Some(teller) = &mut self.teller {
+            // Where several watchers hear in one event, the host cannot say of what each has heard.
+            if !self.finished.is_empty() {
+                return self.hear(watcher);
+            }
+            teller.owes_watcher = true;
+        }
+        self.finished.push(watcher);
+    }
+
+    /// More ends in the event under way: tell of a watcher that the host would tell of.
+    pub(super) fn pay_watcher(&mut self) {
+        if let (Some(teller), Some(&watcher)) = (&mut self.teller, self.finished.last()) {
+            teller.pay_watcher(watcher);
         }
     }
 
@@ -208,7 +228,7 @@ impl EventPort {
     fn hear(&mut self, watcher: u32) {
         self.finished.push(watcher);
         if let Some(teller) = &mut self.teller {
-            teller.heard(watcher);
+            teller.tell(Told::Heard { watcher });
         }
     }
 

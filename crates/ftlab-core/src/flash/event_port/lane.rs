@@ -153,6 +153,12 @@ impl Lane {
         self.begun < self.submitted && (self.held > self.begun + 1 || self.holds[0].number & RELEASED != 0)
     }
 
+    /// Whether the command that begins next had to wait for others.
+    #[inline]
+    pub(super) fn is_next_held(&self) -> bool {
+        self.held == self.begun + 1
+    }
+
     /// The commands that stand at a place of the queue, and how many bytes they take.
     #[inline(always)]
     fn commands_at(&self, at: usize) -> (Commands, u32) {

@@ -18,24 +18,18 @@ impl Explainer {
         observer.take_over(Box::new(explanations)).map_or(Explainer::Elsewhere, Explainer::Here)
     }
 
-    /// A request has completed.
-    #[inline]
+    /// This was told since the last time.
     pub(crate) fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
         match self {
             Explainer::Here(explanations) => explanations.hear(batch, observer),
-            Explainer::Elsewhere if !batch.is_full() => {}
             Explainer::Elsewhere => observer.on_told(batch),
         }
     }
 
-    /// The run has ended.
-    pub(crate) fn hear_last(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
-        match self {
-            Explainer::Here(explanations) => explanations.hear(batch, observer),
-            Explainer::Elsewhere => {
-                observer.on_told(batch);
-                observer.on_told_all();
-            }
+    /// The run has ended, and all was told.
+    pub(crate) fn heard_all(self, observer: &mut dyn Observer) {
+        if matches!(self, Explainer::Elsewhere) {
+            observer.on_told_all();
         }
     }
 }

@@ -248,13 +248,14 @@ impl Explanations {
     /// empty afterwards.
     pub fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
         self.kinds.append(&mut batch.kinds);
-        let mut completed = batch.completed.drain(..);
-        for told in batch.told.drain(..) {
-            self.hear_of(told);
-            if let Told::Completed { watcher } | Told::EndedFor { watcher, completes: true, .. } = told
-                && let Some(completed) = completed.next()
-            {
-                self.completed(watcher, &completed, observer);
+        let mut completed = batch.completed.drain(..).peekable();
+        let told = std::iter::once(None).chain(batch.told.drain(..).map(Some));
+        for (told, at) in told.zip(0..) {
+            if let Some(told) = told {
+                self.hear_of(told);
+            }
+            while let Some(completed) = completed.next_if(|completed| completed.after == at) {
+                self.completed(&completed, observer);
             }
         }
     }
@@ -262,7 +263,6 @@ impl Explanations {
     #[inline(always)]
     fn hear_of(&mut self, told: Told) {
         match told {
-            Told::Completed { .. } => {}
             Told::Submitted { lane, kind, turn, request, waits, at } => {
                 let kind = self.kinds[kind as usize];
                 let body = self.submitted(request, kind.work, at);
@@ -287,10 +287,6 @@ impl Explanations {
             Told::Ended { lane, kind, count, started, end } => {
                 self.ended(lane, self.kinds[kind as usize], count, (started, end));
             }
-            Told::EndedFor { lane, kind, watcher, started, end, .. } => {
-                self.ended(lane, self.kinds[kind as usize], 1, (started, end));
-                put(&mut self.heard, watcher, self.ending, Ended::NOTHING);
-            }
             Told::Beside { node, request, at } => {
                 let body = self.submitted(request, Work::BUFFER, at);
                 put(&mut self.nodes, node, body, 0);
@@ -314,9 +310,13 @@ impl Explanations {
     }
 
     /// A request completes: add to its parts what is the host's.
-    fn completed(&mut self, watcher: u32, completed: &Completed, observer: &mut dyn Observer) {
-        let Completed { ref record, begun } = *completed;
-        let RequestRecord { index, arrival, start, end, ref request } = *record;
+    fn completed(&mut self, completed: &Completed, observer: &mut dyn Observer) {
+        let Completed { watcher, begun, hears, .. } = *completed;
+        let record = completed.record();
+        let RequestRecord { index, arrival, start, end, ref request } = record;
+        if hears {
+            put(&mut self.heard, watcher, self.ending, Ended::NOTHING);
+        }
         let HostTimes { overhead, .. } = self.times;
         let link = self.times.on_link(request);
         let before = self.done.get_mut(watcher as usize);
@@ -330,7 +330,7 @@ impl Explanations {
         parts.add(Part::Link, link.0);
         parts.add(Part::LinkWait, (begun.since(start) - overhead + end.since(done) - link).0);
         observer.on_parts(parts);
-        observer.on_request(record);
+        observer.on_request(&record);
     }
 
     /// The body of a command that has not ended, unless it is a collection's.

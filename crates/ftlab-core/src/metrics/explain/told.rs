@@ -3,6 +3,7 @@
 //! It is little, since the run waits for it to be written down: what follows from it is found out elsewhere, maybe on another
 //! thread. Everything is told in the order in which it happens.
 
+use crate::host::request::{Op, Request};
 use crate::metrics::RequestRecord;
 use crate::metrics::parts::Work;
 use crate::table;
@@ -32,16 +33,13 @@ pub(crate) enum Told {
     Submitted { lane: u32, kind: u32, turn: Turn, request: RequestBits, waits: bool, at: Time },
     /// What a command waits for has ended with what is ending now. `waits`: for its lane, from now on.
     Released { lane: u32, turn: Turn, waits: bool, at: Time },
-    /// A command begins on a lane that was free before: as long as it was in its queue, it held up those behind it.
+    /// A command begins that had to wait for others, on a lane that was free before: it held up those behind it for so long.
     HeldUp { lane: u32, kind: u32, span: Time },
     /// A command has the bus that it has waited for.
     HasBus { lane: u32, kind: u32, waited: Time, at: Time },
     /// A command ends, or several of a collection in a row: what is told and released next is so by that. Those of a collection that
     /// go on without a pause are told of when they begin, all but the last.
     Ended { lane: u32, kind: u32, count: u32, started: Time, end: Time },
-    /// A single command ends, and then a watcher hears of it. `completes`: then the next of [`Batch::completed`] does, which is its
-    /// request.
-    EndedFor { lane: u32, kind: u32, watcher: u32, completes: bool, started: Time, end: Time },
     /// A step beside flash begins to exist, or a join.
     Beside { node: u32, request: RequestBits, at: Time },
     /// It waits for its turn first.
@@ -52,14 +50,12 @@ pub(crate) enum Told {
     Moved { node: u32, at: Time },
     /// A node ends: what is told and released next is so by that, where somebody waits for it.
     EndedBeside { node: u32, is_awaited: bool },
-    /// A watcher hears of what is ending.
+    /// A watcher hears of what is ending. That of a request which completes by it is told of with that.
     Heard { watcher: u32 },
     /// The drive has done a request that does not complete at once.
     Done { watcher: u32, request: RequestBits, begun: Time, at: Time },
     /// The same, and had nothing to do for it.
     DoneAtOnce { watcher: u32, at: Time },
-    /// The next of [`Batch::completed`] completes.
-    Completed { watcher: u32 },
 }
 
 /// The turn of a command in its lane: the last bits of it, which those do not share that are there at one time.
@@ -68,12 +64,35 @@ pub(crate) type Turn = u32;
 /// The number of a request: the last bits of it, which no two requests share that could be taken for each other.
 pub(crate) type RequestBits = u32;
 
-/// A request that completes.
+/// A request that completes. Its parts stand as the host has them, so that two are copied at a time.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Completed {
-    pub(crate) record: RequestRecord,
+    pub(crate) lba: u64,
+    pub(crate) index: u64,
+    pub(crate) arrival_ns: u64,
+    pub(crate) arrival: Time,
+    pub(crate) start: Time,
+    pub(crate) sectors: u32,
+    pub(crate) watcher: u32,
+    pub(crate) op: Op,
+    pub(crate) fua: bool,
+    pub(crate) stream: u16,
+    /// How many things of its batch were told before.
+    pub(crate) after: u32,
     /// When it was handed to the drive.
     pub(crate) begun: Time,
+    pub(crate) end: Time,
+    /// Its watcher hears of what is ending, and nobody else does.
+    pub(crate) hears: bool,
+}
+
+impl Completed {
+    pub(crate) fn record(&self) -> RequestRecord {
+        let Self { lba, index, arrival_ns, arrival, start, sectors, op, fua, stream, end, .. } = *self;
+        let request = Request { arrival_ns, lba, sectors, op, stream, fua };
+        RequestRecord { index, request, arrival, start, end }
+    }
 }
 
 /// What was told and nobody has heard yet, for [`Explanations::hear`](super::Explanations::hear).
@@ -85,20 +104,10 @@ pub struct Batch {
     pub(crate) completed: Vec<Completed>,
 }
 
-/// Things told that are worth handing over at once: enough that waking a thread for them takes little.
-const FULL: usize = 4096;
-
 impl Batch {
-    /// An empty one with room for as much as is handed over at once.
+    /// An empty one with room for what most runs tell at once.
     pub fn with_room() -> Self {
-        let told = FULL + FULL / 8;
-        Self { kinds: Vec::new(), told: Vec::with_capacity(told), completed: Vec::with_capacity(told / 2) }
-    }
-
-    /// Whether it is worth handing over.
-    #[inline(always)]
-    pub(crate) fn is_full(&self) -> bool {
-        self.told.len() >= FULL
+        Self { kinds: Vec::new(), told: Vec::with_capacity(4096), completed: Vec::with_capacity(2048) }
     }
 
     /// Forget what was told.
@@ -118,13 +127,21 @@ pub struct Teller {
     pub(crate) request: u64,
     /// How many kinds were told.
     pub(crate) kinds: u32,
-    /// When the queue of each lane was filled last while it was free.
+    /// When each lane was given a command last that had to wait for others, while it had nothing to do.
     pub(crate) filled: Vec<Time>,
+    /// Nobody was told yet that a watcher has heard of what is ending: the host does, which knows whether its request completes.
+    pub(crate) owes_watcher: bool,
 }
 
 impl Teller {
     pub(crate) fn new(lanes: usize) -> Self {
-        Self { batch: Batch::default(), request: u64::MAX, kinds: 0, filled: vec![Time::ZERO; lanes] }
+        Self {
+            batch: Batch::default(),
+            request: u64::MAX,
+            kinds: 0,
+            filled: vec![Time::ZERO; lanes],
+            owes_watcher: false,
+        }
     }
 
     #[inline(always)]
@@ -133,29 +150,20 @@ impl Teller {
         table::prefetch_to_write(&self.batch.told);
     }
 
-    /// A watcher hears of what is ending.
-    #[inline(always)]
-    pub(crate) fn heard(&mut self, watcher: u32) {
-        match self.batch.told.last_mut() {
-            // Most hear of a command right after its end.
-            Some(last @ &mut Told::Ended { lane, kind, count: 1, started, end }) => {
-                *last = Told::EndedFor { lane, kind, watcher, completes: false, started, end };
-            }
-            _ => self.tell(Told::Heard { watcher }),
+    /// The request of a watcher, who has just heard of what is ending, does not complete by that.
+    #[cold]
+    pub(crate) fn pay_watcher(&mut self, watcher: u32) {
+        if std::mem::take(&mut self.owes_watcher) {
+            self.tell(Told::Heard { watcher });
         }
     }
 
     #[inline(always)]
-    pub(crate) fn completes(&mut self, watcher: u32, completed: Completed) {
-        self.batch.completed.push(completed);
+    pub(crate) fn completes(&mut self, completed: Completed) {
+        let after = self.batch.told.len() as u32;
+        let hears = std::mem::take(&mut self.owes_watcher);
+        self.batch.completed.push(Completed { after, hears, ..completed });
         table::prefetch_to_write(&self.batch.completed);
-        match self.batch.told.last_mut() {
-            // Most complete right after they have heard of their only command.
-            Some(Told::EndedFor { watcher: last, completes, .. }) if *last == watcher && !*completes => {
-                *completes = true;
-            }
-            _ => self.tell(Told::Completed { watcher }),
-        }
     }
 
     /// The request that commands are submitted for.
