@@ -580,7 +580,7 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
         if self.begins_late { self.begun[at as usize] } else { self.slots[at as usize].start }
     }
 
-    /// A request has heard of an end, and does not complete by that.
+    /// A request has heard of its last end, and does not complete at once.
     #[cold]
     #[inline(never)]
     fn tell_heard(&mut self, at: u32) {
@@ -682,8 +682,11 @@ impl<L: Layer<C>, C: Clock, F: Feeder> HostModel<L, C, F> {
                 self.complete(at);
                 self.draining = false;
             }
-        } else if self.wants_parts {
-            self.tell_heard(at);
+        } else if self.wants_parts
+            && let Some(teller) = self.drive.flash.port.teller()
+        {
+            // Only the last end matters.
+            teller.owes_watcher = false;
         }
         self.drain_link();
     }

@@ -15,8 +15,8 @@ use crate::metrics::{Observer, RequestRecord};
 use crate::run::{RunControl, RunOptions};
 use crate::time::Time;
 
-/// Events of the host between two looks at the control of a run, and until what was told of requests is passed on: few enough that this
-/// stays in the caches of the processor.
+/// Events of the host between two looks at the control of a run. Then what was told of requests is passed on, too: not much may be told
+/// in between, or it leaves the caches of the processor.
 const STEPS: u64 = 1024;
 
 /// Feeds the host with a workload.

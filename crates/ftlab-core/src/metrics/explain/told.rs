@@ -150,7 +150,7 @@ impl Teller {
         table::prefetch_to_write(&self.batch.told);
     }
 
-    /// The request of a watcher, who has just heard of what is ending, does not complete by that.
+    /// The request of a watcher, who has just heard of what is ending, does not complete at once.
     #[cold]
     pub(crate) fn pay_watcher(&mut self, watcher: u32) {
         if std::mem::take(&mut self.owes_watcher) {
