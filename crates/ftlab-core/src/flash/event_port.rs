@@ -222,9 +222,7 @@ impl EventPort {
     fn start_array(&mut self, lane: u32) {
         let Commands { kind, count } = self.lanes[lane as usize].current;
         let mut end = self.now + self.kinds.get(kind).row(count);
-        // A log has each command when it has ended.
-        let may_follow = self.runs_rows && self.ledger.log.is_none();
-        while may_follow && self.is_followed_at_once(lane) {
+        while self.runs_rows && self.is_followed_at_once(lane) {
             self.account(lane, end);
             let state = &mut self.lanes[lane as usize];
             state.begin();
@@ -362,6 +360,9 @@ impl EventPort {
     #[inline(always)]
     fn complete(&mut self, lane: u32) {
         self.account(lane, self.now);
+        if self.ledger.log.is_some() {
+            self.log_row(lane);
+        }
         let state = &mut self.lanes[lane as usize];
         state.phase = Phase::Idle;
         state.free_since = self.now;
@@ -390,9 +391,6 @@ impl EventPort {
         }
         let cause = self.kinds.get(current.kind).submission.cause_index();
         self.ledger.busy_ps[lane as usize][cause] += end.since(started).0;
-        if self.ledger.log.is_some() {
-            self.note(lane, end);
-        }
     }
 
     /// As `submit`, while a page that the buffer moves is awaited.

@@ -9,23 +9,25 @@ use crate::metrics::explain::told::Told;
 use crate::time::Time;
 
 impl EventPort {
-    /// What a lane has been running since `started` ends at `end`.
+    /// Log what a lane has been running, which ends now.
     #[cold]
-    pub(super) fn note(&mut self, lane: u32, end: Time) {
-        let Lane { started, current, .. } = self.lanes[lane as usize];
-        let span = Time(end.since(started).0 / u64::from(current.count));
-        self.note_first(lane, current.count, span);
-        self.logged[lane as usize].pop_front();
+    #[inline(never)]
+    pub(super) fn log_row(&mut self, lane: u32) {
+        for (commands, start, end) in self.row(lane, self.now) {
+            let span = Time(end.since(start).0 / u64::from(commands.count));
+            self.log_first(lane, commands.kind, commands.count, (start, span));
+        }
     }
 
-    /// Log the first `ended` of the commands that a lane is running, which take `span` each.
-    fn note_first(&mut self, lane: u32, ended: u32, span: Time) {
-        let Lane { started, transfer, channel, current, .. } = self.lanes[lane as usize];
-        let submission = self.kinds.get(current.kind).submission;
+    /// Log the first `ended` of the next commands of a lane that no log has. The first began at `start`, and each takes `span`.
+    fn log_first(&mut self, lane: u32, kind: u32, ended: u32, (start, span): (Time, Time)) {
+        let Lane { transfer, channel, .. } = self.lanes[lane as usize];
+        let kind = self.kinds.get(kind);
+        let submission = kind.submission;
         let Some(log) = &mut self.ledger.log else { return };
-        let (first, request) = self.logged[lane as usize][0];
+        let Some((first, request)) = self.logged[lane as usize].pop_front() else { return };
         for at in 0..ended {
-            let start = started + Time(span.0 * u64::from(at));
+            let start = start + Time(span.0 * u64::from(at));
             log.push(CommandRecord {
                 command: submission.command(),
                 cause: submission.cause(),
@@ -34,10 +36,27 @@ impl EventPort {
                 page: u64::from(first.0 + at),
                 start,
                 end: start + span,
-                transfer: if current.count == 1 { transfer } else { (start, start) },
+                transfer: if kind.needs_no_bus { (start, start) } else { transfer },
                 request,
             });
         }
+    }
+
+    /// What a lane works on, of which several may be in a row, and when each began and ends. The last one ends at `end`.
+    fn row(&self, lane: u32, end: Time) -> Vec<(Commands, Time, Time)> {
+        let state = &self.lanes[lane as usize];
+        let row: Vec<Commands> = state.unfinished().take(state.under_way()).collect();
+        let span = |of: &Commands| self.kinds.get(of.kind).row(of.count);
+        let ahead = &row[..row.len() - 1];
+        let mut until = ahead.iter().fold(state.started, |until, of| until - span(of));
+        let mut times = Vec::with_capacity(row.len());
+        for commands in ahead {
+            let start = until;
+            until += span(commands);
+            times.push((*commands, start, until));
+        }
+        times.extend(row.last().map(|last| (*last, state.started, end)));
+        times
     }
 
     /// The commands that have not ended.
@@ -56,16 +75,12 @@ impl EventPort {
         counts
     }
 
-    /// The commands that a lane works on, of which several may be in a row: how many of each have not ended by now.
-    /// Those ahead of the last were accounted for when the row began, and the last one was not.
+    /// How many of each of the commands that a lane works on have not ended by now. Those ahead of the last were accounted for when
+    /// the row began, and the last one was not.
     fn cut_row(&mut self, lane: u32, counts: &mut CommandCounts) {
-        let state = &self.lanes[lane as usize];
-        let row: Vec<Commands> = state.unfinished().take(state.under_way()).collect();
-        let started = state.started;
-        let ahead = &row[..row.len() - 1];
-        let mut start = ahead.iter().fold(started, |start, of| start - self.kinds.get(of.kind).row(of.count));
-        for (at, Commands { kind, count }) in row.iter().copied().enumerate() {
-            let kind = self.kinds.get(kind);
+        let row = self.row(lane, Time::NEVER);
+        for (at, (Commands { kind: number, count }, start, _)) in row.iter().copied().enumerate() {
+            let kind = self.kinds.get(number);
             let (submission, one) = (kind.submission, kind.array);
             let ended = if !kind.needs_no_bus {
                 0
@@ -76,13 +91,12 @@ impl EventPort {
             };
             counts[submission.command() as usize][submission.cause_index()] += u64::from(count - ended);
             let busy = &mut self.ledger.busy_ps[lane as usize][submission.cause_index()];
-            start += kind.row(count);
             if at + 1 == row.len() {
                 *busy += one.0 * u64::from(ended);
-                self.note_first(lane, ended, one);
             } else {
                 *busy -= one.0 * u64::from(count - ended);
             }
+            self.log_first(lane, number, ended, (start, one));
         }
     }
 

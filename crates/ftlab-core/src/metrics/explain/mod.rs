@@ -30,7 +30,7 @@ use told::{Completed, Kind, NO_REQUEST, RequestBits, Told, Turn};
 /// In the place of a body, with the number of a lane: of steps of collections, which have none.
 const LANE: u32 = 1 << 31;
 
-/// By [`Work`], when its last command ended.
+/// By [`Work`], when the last of its commands ended that was told of. Where a row is under way, that may be later than now.
 type LastOf = [Time; WORKS];
 
 /// Whether what a part stands for may have been at work after `since`: who came later did not wait for it.
@@ -571,7 +571,8 @@ impl Explanations {
     fn ended(&mut self, at: u32, kind: Kind, count: u32, (started, end): (Time, Time)) {
         let work = kind.work.index();
         self.works |= 1 << work;
-        self.last_of[work] = end;
+        // Those of a row may end later than others of which is told after them.
+        self.last_of[work] = self.last_of[work].max(end);
         let array = Time(kind.array.0 * u64::from(count));
         let lane = &mut self.lanes[at as usize];
         if !lane.newcomers.is_empty() {
