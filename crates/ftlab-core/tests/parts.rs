@@ -1,7 +1,7 @@
 //! What the time of requests consists of: by hand, and on random drives.
 
 use ftlab_core::buffer::BufferKind;
-use ftlab_core::cause::Cause;
+use ftlab_core::cause::{Cause, Command};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
 use ftlab_core::host::request::{Op, Request, VecSource};
@@ -9,6 +9,7 @@ use ftlab_core::metrics::explain::{Batch, Explanations};
 use ftlab_core::metrics::parts::{Part, Parts};
 use ftlab_core::metrics::{CommandRecord, Observer, RequestRecord};
 use ftlab_core::rng::Rng;
+use ftlab_core::time::Time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -294,6 +295,28 @@ fn a_collection_that_has_begun_is_waited_for_from_then_on() {
         let explained = explained_apart(&config, &with_read);
         assert_eq!(named(&explained).pop().unwrap(), expected, "{since} us after the collection has begun");
     }
+}
+
+/// What a collection waits for is part of it, for those who wait for it.
+#[test]
+fn a_collection_that_waits_for_the_bus() {
+    let config = drive(json!({ "geometry": { "ways": 2 }, "timing": { "bus_mb_per_s": 20.48 },
+        "host": { "arrival": "open" } }));
+    let is_copied =
+        |of: &&CommandRecord| of.die == 0 && of.cause == Cause::Gc && of.command == Command::Program;
+    let mut requests = sparse(Op::Write, 300);
+    let copied = explained(&config, &requests).commands.iter().find(is_copied).unwrap().start;
+    requests.truncate(1 + (copied.0 / 20_000_000_000) as usize);
+    // The other die has data for the bus while the page that is copied crosses it, and comes first.
+    let since = |us: u64| page((copied - Time::from_us(us as f64)).0 as f64 / 1e6, Op::Read, 30 + us % 2);
+    requests.extend([since(151), since(60)]);
+    let explained = explained(&config, &requests);
+    let of_die = || explained.commands.iter().filter(|of| of.die == 0 && of.cause == Cause::Gc);
+    assert_eq!(of_die().find(is_copied).unwrap().start, copied + Time::from_us(200.0));
+    let left = of_die().next_back().unwrap().end.since(copied).0 as f64 / 1e6 + 60.0;
+    let expected =
+        [("service_read", 50.0), ("service_transfer", 200.0), ("wait_program", 400.0), ("wait_gc", left)];
+    assert_eq!(named(&explained).pop().unwrap(), expected);
 }
 
 /// The same flash under log blocks.

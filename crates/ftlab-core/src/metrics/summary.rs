@@ -311,6 +311,7 @@ pub struct VerifySummary {
 pub struct MemorySummary {
     /// Tables of flash and translation layer, when all of the drive is touched. A large drive takes memory for what was
     /// touched. Room for the commands that have waited on the dies is part of it.
+    /// A log may change it a little.
     pub table_bytes: u64,
     /// The same for each physical mapping unit; for each logical one with `model = "mapping_cache"`. At most 12 bytes
     /// without caches, and 20 to 60 more with a large mapping cache. Frames of a buffer or a non-volatile cache come on top.

@@ -54,7 +54,7 @@ pub struct BufferCounts {
     /// counts as 0. Absent without a clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_wait_ns: Option<f64>,
-    /// Memory of the model of the buffer.
+    /// Memory of the model of the buffer. A log may change it a little.
     pub table_bytes: u64,
 }
 

@@ -82,7 +82,7 @@ impl EventPort {
         for (at, (Commands { kind: number, count }, start, _)) in row.iter().copied().enumerate() {
             let kind = self.kinds.get(number);
             let (submission, one) = (kind.submission, kind.array);
-            let ended = if !kind.needs_no_bus {
+            let ended = if !kind.needs_no_bus || start > self.now {
                 0
             } else if one == Time::ZERO {
                 count

@@ -554,11 +554,16 @@ impl Explanations {
     #[inline(never)]
     fn has_bus(&mut self, kind: Kind, at: u32, (waited, now): (Time, Time)) {
         let lane = &mut self.lanes[at as usize];
-        lane.bus_wait += waited.0;
+        let work = kind.work.index();
+        // Who waits for a collection waits for all of it.
+        let total = if kind.is_background { &mut lane.worked[work] } else { &mut lane.bus_wait };
+        *total += waited.0;
         let asked = now - waited;
         for &newcomer in &lane.newcomers {
             let body = &mut self.bodies[newcomer as usize];
-            body.bus_wait += body.ready.0.saturating_sub(asked.0);
+            let over = body.ready.0.saturating_sub(asked.0);
+            let total = if kind.is_background { &mut body.worked[work] } else { &mut body.bus_wait };
+            *total = total.wrapping_add(over);
         }
         if !kind.is_background {
             let Some((_, body)) = lane.steps.front() else { return };

@@ -63,7 +63,7 @@ pub struct NvmCounts {
     pub tombstones: u64,
     /// Messages between a cache in the host and the drive.
     pub messages: u64,
-    /// Memory of the model of the cache.
+    /// Memory of the model of the cache. A log may change it a little.
     pub table_bytes: u64,
 }
 
