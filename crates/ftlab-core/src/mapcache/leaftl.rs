@@ -317,16 +317,27 @@ impl Leaftl {
         self.by_unit = by_unit;
     }
 
+    /// Ask the processor for the place of a unit in the segments.
+    #[inline]
+    fn look_ahead_to(&self, lpn: Lpn, stage: u32) {
+        if stage == 0 {
+            table::prefetch(&self.owner, lpn.index());
+        } else if let Some(at) = self.owner[lpn.index()].checked_sub(1) {
+            table::prefetch(&self.groups[(lpn.0 >> self.shift) as usize].segments, usize::from(at));
+        }
+    }
+
     /// Ask the processor for what changes behind number `at` will touch.
     #[inline]
     fn look_ahead_at(&self, by_unit: &[(u64, u32)], at: usize) {
         let group = |key: u64| (key >> GROUP_AT) as u32;
         let lpn = |key: u64| Lpn(group(key) << self.shift | u32::from(key as u8));
         if let Some((key, _)) = by_unit.get(at + 2 * CHANGES_AHEAD) {
-            self.look_ahead(lpn(*key), 0);
+            table::prefetch(&self.groups, group(*key) as usize);
+            self.look_ahead_to(lpn(*key), 0);
         }
         if let Some([(key, _), (next, _)]) = by_unit.get(at + CHANGES_AHEAD..at + CHANGES_AHEAD + 2) {
-            self.look_ahead(lpn(*key), 1);
+            self.look_ahead_to(lpn(*key), 1);
             // Several changes may make a segment that is longer than those before.
             if group(*key) == group(*next) {
                 self.groups[group(*key) as usize].look_ahead();
@@ -493,6 +504,12 @@ impl Leaftl {
         }
     }
 
+    /// Whether predictions can cost anything. Exact ones are right, and builds with assertions check that.
+    #[inline]
+    fn predictions_matter(&self) -> bool {
+        self.gamma > 0 || cfg!(debug_assertions)
+    }
+
     /// Ask the segments for a unit whose place is `actual`.
     #[inline]
     fn predict(&mut self, lpn: Lpn, actual: u32, ops: &mut Vec<MapOp>) {
@@ -552,7 +569,7 @@ impl MapCache for Leaftl {
             let last = (first + (1 << self.shift) - 1).min(self.layout.logical_units - 1);
             ops.push(MapOp::Fetch { tpn: self.layout.tpn(lpn), bytes, units: (Lpn(first), Lpn(last)) });
         }
-        if !waits {
+        if !waits && self.predictions_matter() {
             self.predict(lpn, table[lpn.index()], ops);
         }
         if lookup.changes() {
@@ -564,17 +581,16 @@ impl MapCache for Leaftl {
     fn look_ahead(&self, lpn: Lpn, stage: u32) {
         let number = lpn.0 >> self.shift;
         let group = &self.groups[number as usize];
+        if stage < 2 && self.predictions_matter() {
+            self.look_ahead_to(lpn, stage);
+        }
         match stage {
             0 => {
                 table::prefetch(&self.groups, number as usize);
-                table::prefetch(&self.owner, lpn.index());
                 table::prefetch(&self.is_waiting, lpn.index() / 64);
                 self.links.prefetch(number);
             }
-            1 => {
-                table::prefetch(&group.segments, usize::from(self.owner[lpn.index()].saturating_sub(1)));
-            }
-            _ if group.cached => self.links.prefetch_around(number),
+            2.. if group.cached => self.links.prefetch_around(number),
             _ => {}
         }
     }

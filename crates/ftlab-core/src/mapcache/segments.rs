@@ -392,6 +392,9 @@ impl Group {
         };
         let listed = segment.listed(new);
         self.find_overlapping(listed, owner, &mut work.overlapping);
+        for old in &work.overlapping {
+            table::prefetch(&self.segments, usize::from(*old));
+        }
         for point in points {
             let was = std::mem::replace(&mut owner[usize::from(point.offset)], new + 1);
             if was != 0 {
