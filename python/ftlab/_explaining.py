@@ -7,6 +7,7 @@ so their means over some requests say what these requests were slow for.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,6 +98,8 @@ class Explanation:
             where more requests wait than at others, all the time. ``one_die``: at one where that is not so. ``burst``:
             the requests came together, and wait for each other. ``read_modify_write``: they wait for writes of a part
             of a page.
+        partial: Whether the run ended before its workload did. ``False`` where only a log is known.
+        warnings: What may mislead about the run, as in ``Result.warnings``. Empty where only a log is known.
     """
 
     chosen: str
@@ -106,6 +109,8 @@ class Explanation:
     dies: pl.DataFrame
     die_name: str
     findings: tuple[waiting.Finding, ...]
+    partial: bool = False
+    warnings: tuple[dict[str, Any], ...] = ()
 
     @property
     def host_wait_ns(self) -> float:
@@ -163,6 +168,8 @@ class Explanation:
             "dies": self.dies.to_dicts(),
             "die_name": self.die_name,
             "findings": [finding._asdict() for finding in self.findings],
+            "partial": self.partial,
+            "warnings": list(self.warnings),
             "requests": self.requests.head(_ROWS).to_dicts(),
         }
 
@@ -280,7 +287,10 @@ def explain(
     dies = _dies(log, everything, device)
     table = waiting.by_die(rows, everything, dies)
     findings = tuple(waiting.findings(rows, everything, table, dies))
-    return Explanation(chosen, rows, _parts(rows, frame), _groups(ordered.reverse()), table, dies.name, findings)
+    partial, warnings = (False, ()) if isinstance(log, pl.DataFrame) else _said_of_run(_folder(log))
+    return Explanation(
+        chosen, rows, _parts(rows, frame), _groups(ordered.reverse()), table, dies.name, findings, partial, warnings
+    )
 
 
 def _one(ordered: pl.DataFrame, request: int, of: str) -> tuple[str, pl.DataFrame]:
@@ -306,8 +316,24 @@ def _dies(log: pl.DataFrame | str | os.PathLike[str], frame: pl.DataFrame, devic
         return waiting.Dies.of(device.to_dict())
     if isinstance(log, pl.DataFrame):
         return waiting.Dies.of_log(frame)
+    return waiting.Dies.beside(_folder(log), frame)
+
+
+def _folder(log: str | os.PathLike[str]) -> Path:
     path = Path(log)
-    return waiting.Dies.beside(path if path.is_dir() else path.parent, frame)
+    return path if path.is_dir() else path.parent
+
+
+def _said_of_run(folder: Path) -> tuple[bool, tuple[dict[str, Any], ...]]:
+    """Whether a run is partial, and its warnings, by the summary beside the log, if there is one."""
+    file = folder / "summary.json"
+    if not file.is_file():
+        return False, ()
+    try:
+        summary = json.loads(file.read_text(encoding="utf-8"))
+        return bool(summary.get("partial")), tuple(map(dict, summary.get("warnings") or ()))
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise InputError(f"{file}: expected what `ftlab run --out` wrote: {error}") from error
 
 
 def _rank(percentile: float, count: int) -> int:

@@ -179,6 +179,8 @@ class Result:
             ConfigError: The run kept no request log, or the choice is out of range.
             InputError: There is no such request.
         """
+        import dataclasses
+
         from ftlab._explaining import explain
         from ftlab.errors import ConfigError
 
@@ -186,7 +188,8 @@ class Result:
         if requests is None:
             raise ConfigError("the run kept no request log: run it with requests_log=True")
         chosen: dict[str, Any] = {"slowest": slowest, "percentile": percentile, "request": request, "op": op}
-        return explain(requests, device=self.device, **chosen)
+        found = explain(requests, device=self.device, **chosen)
+        return dataclasses.replace(found, partial=self.partial, warnings=tuple(self.warnings))
 
     def plot(self) -> Figure:
         """Draw write amplification, throughput and latency over time.

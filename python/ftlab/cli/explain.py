@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ftlab import _warned as warned
 from ftlab._units import count_text, time_text
 from ftlab.cli import bars
-from ftlab.cli.output import console, json_option, print_json, print_lines, table
+from ftlab.cli.output import console, json_option, print_json, print_lines, table, tell_warnings
 
 if TYPE_CHECKING:
     from ftlab._explaining import Explanation
@@ -51,6 +52,9 @@ def explain(
     if as_json:
         print_json(found.to_dict())
         return
+    if found.partial:
+        tell_warnings(["the run is partial: it ended before its workload did"])
+    tell_warnings(f"{text} ({code})" for code, text, _ in warned.lines({"warnings": found.warnings}))
     click.echo(f"{found.words}\n")
     if request is None:
         _print_chart(found)
