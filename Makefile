@@ -197,7 +197,7 @@ bench: $(VENV)/.built ## speed, with result hashes and the ratio to the limits o
 
 # No test is left out because of what pip can install.
 test-long: $(VENV)/.built $(VENV)/.dev $(VENV)/.ray $(VENV)/.site $(VENV)/.looks lint ## all tests, with all seeds and many more random cases, then an hour of fuzzing
-	@PROPTEST_CASES=20000 FTLAB_LONG=1 FTLAB_FUZZ_SECONDS=10 cargo test --workspace --locked --release --quiet --tests -- --include-ignored
+	@FTLAB_LONG=1 FTLAB_FUZZ_SECONDS=10 cargo test --workspace --locked --release --quiet --tests -- --include-ignored
 	@cargo test --workspace --locked --release --quiet --doc
 	@FTLAB_LONG=1 $(BIN)/pytest
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3600

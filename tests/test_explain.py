@@ -438,6 +438,16 @@ def test_a_log_with_what_is_no_time_is_refused(tmp_path: Path) -> None:
         ftlab.explain(pl.concat([log, log]), request=3)
 
 
+def test_one_die_is_said_without_contradiction() -> None:
+    """All who wait do so at one die, at one time."""
+    static = drive(geometry={"channels": 2, "ways": 2})
+    rows: list[Row] = [(3000.0 * at, "read", at * 7 % 600, 8) for at in range(300)]
+    rows += [(600_000.5, "read", 4 * at, 8) for at in range(60)]
+    told = ftlab.run(static, table(sorted(rows)), requests_log=True).explain()
+    [one_die] = [finding.text for finding in told.findings if finding.code == "one_die"]
+    assert one_die.endswith("was at die 0 (channel 0). No request of the run waited longest at another.")
+
+
 def test_what_may_mislead_about_the_run_is_said(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert run_small("--workload", "uniform", "--requests", "50", "--out", out, "--requests-log").status == 0

@@ -247,7 +247,12 @@ def bursts(rng: np.random.Generator) -> Case:
     """Far fewer than the drive can do, and now and then very many at once, wherever they are."""
     drive = Drive(rng)
     count = int(rng.integers(1_000, 3_000))
-    gap = drive.read_capacity_us / rng.uniform(0.05, 0.4)
+    return bursts_of(drive, count, drive.read_capacity_us / rng.uniform(0.05, 0.4))
+
+
+def bursts_of(drive: Drive, count: int, gap: float) -> Case:
+    """Bursts among ``count`` requests, of which one comes each ``gap`` microseconds."""
+    rng = drive.rng
     each = int(drive.dies * rng.integers(8, 30))
     bursts = int(rng.integers(1, 6))
     times = (np.arange(bursts) + rng.uniform(0.2, 0.8, bursts)) / bursts * gap * count
@@ -335,10 +340,57 @@ def few_partial(rng: np.random.Generator) -> Case:
     return Case(drive, us, drive.anywhere(len(us)), truth, us > quiet[-1], is_write, sectors)
 
 
+def linked(case: Case) -> Case:
+    """The same behind a link of the host, which is busy for less than all of the time."""
+    drive, rng = case.drive, case.drive.rng
+    gap = float(case.us[1] - case.us[0])
+    drive.changes = {"host": {"link_mb_per_s": drive.page_bytes / (gap * rng.uniform(0.1, 0.6))}}
+    return case
+
+
+def buffered(drive: Drive) -> float:
+    """Put a buffer on a drive. Returns the time between writes that it can just do with collections, in microseconds.
+
+    Evictions go one after the other. It has half as many frames as a burst, so that writes wait for them.
+    """
+    wait = str(drive.rng.choice(["event", "frame"]))
+    frames = int(drive.rng.integers(4, 4 * drive.dies + 1))
+    drive.changes = {"buffer": {"kind": "lru", "bytes": frames * drive.page_bytes, "access_us": 1.0, "wait": wait}}
+    return 5 * drive.program_us
+
+
+def calm_linked(rng: np.random.Generator) -> Case:
+    return linked(calm_reads(rng))
+
+
+def linked_bursts(rng: np.random.Generator) -> Case:
+    return linked(bursts(rng))
+
+
+def calm_buffered(rng: np.random.Generator) -> Case:
+    """Writes into a buffer that is full, so that each waits for an eviction, and collections."""
+    drive = Drive(rng)
+    count = int(rng.integers(1_000, 6_000))
+    gap = buffered(drive) / rng.uniform(0.2, 0.7)
+    return Case(drive, regular(gap, count), drive.anywhere(count), NONE, is_write=True)
+
+
+def buffered_bursts(rng: np.random.Generator) -> Case:
+    """The same with bursts, on a drive that has room for all that is written."""
+    drive = Drive(rng)
+    count = int(rng.integers(1_000, 3_000))
+    case = bursts_of(drive, count, buffered(drive) / rng.uniform(0.2, 0.7))
+    case.is_write = True
+    more = len(case.us) // (drive.dies * drive.pages_per_block) + 8
+    drive.changes["geometry"] = {"blocks_per_plane": BLOCKS + more}
+    return case
+
+
 KINDS: list[Callable[[np.random.Generator], Case]] = [
     calm_reads, calm_mixed, idle_collections, overloaded, faster_half, random_arrivals, large, closed, limited,
     hot_reads, hot_writes, hot_closed, bursts, limited_bursts, one_at_a_time,
     partial, reads_behind_partial, few_partial,
+    calm_linked, linked_bursts, calm_buffered, buffered_bursts,
 ]  # fmt: skip
 # Which requests are explained.
 CHOICES: list[dict[str, Any]] = [{"slowest": 20}, {"percentile": 99}, {"percentile": 90}]

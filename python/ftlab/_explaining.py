@@ -49,7 +49,7 @@ _WORDS = {
     "wait_bus": "waiting for the bus of a channel",
     "wait_read": "behind reads of other requests",
     "wait_program": "behind programs of other requests",
-    "wait_order": "on a free die, behind a partial write that waited for another die",
+    "wait_order": "on a free die, behind a command that had to wait for another die",
     "wait_cache_flush": "on evictions from the buffer or cache",
     "wait_gc": "waiting for garbage collection",
     "wait_merge": "waiting for merges of log blocks",

@@ -240,7 +240,7 @@ def run(
         requests_log: Keep a row for every request: ``True``, or the path of a Parquet file.
         events: Write every flash command to this file, for the Perfetto trace viewer.
         events_slowest: Write only what goes on while this number of requests, the slowest, is under way. The run is
-            done twice then.
+            done twice then, and Ctrl-C during the first leaves nothing.
         out: Write summary, series, device, workload and a plot into this directory.
         progress: Called about ten times a second with the phase (``"precondition"`` or ``"run"``), the fraction done
             or ``None``, and the number of requests taken. Default: a bar on a terminal or in a notebook, from half a

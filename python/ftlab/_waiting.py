@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Columns of the request log; an older ftlab has not written them.
 COLUMNS = ("longest_wait_die", "die_wait_ns", "update_wait_ns")
 # What requests wait for at a die or its bus because of each other.
-_BEHIND = ("read", "program", "bus", "order")
+_BEHIND = ("read", "program", "bus", "order", "link", "buffer", "cache_flush")
 _SECTOR_BYTES = 512
 # A wait below this share of the latency is not worth a sentence.
 _LEAST_WAIT = 0.3
@@ -193,14 +193,18 @@ def _at_a_die(rows: pl.DataFrame, log: pl.DataFrame, table: pl.DataFrame, dies: 
     if rows.height == 1:
         waited = time_text(top["mean_ns"])
         return Finding("one_die", f"It waited longest at {name}, for {waited}.")
-    on_one_die = log.filter(dies.is_on_one(log))
+    # Evictions are of other pages, and in a row the first of several dies holds up all: that is no load of it.
+    on_one_die = log.filter(dies.is_on_one(log) & (log["wait_cache_flush_ns"] == 0))
     if not _is_hot(*_counts(top["die"], on_one_die), dies):
         there, elsewhere = _counts(top["die"], log)
         if _is_hot(there, elsewhere, dies) or not _is_most(top["die"], _meanwhile(top["die"], rows, log), dies):
             return None
+        text = f"{share} of the time that they waited at a {dies.name} was at {name}."
+        if elsewhere.sum() == 0:
+            return Finding("one_die", f"{text} No request of the run waited longest at another.")
         of_all = f"{100 * there.sum() / (there.sum() + elsewhere.sum()):.0f} %"
-        text = f"{share} of the time that they waited at a {dies.name} was at {name}. It was not so all the time"
-        return Finding("one_die", f"{text}: of all requests that waited, {of_all} did there.")
+        more = f"It was not so all the time: of all requests that waited, {of_all} did there."
+        return Finding("one_die", f"{text} {more}")
     how = 'set ftl.striping = "dynamic", or spread' if dies.by_address else "spread"
     of = f"of {count_text(dies.count)} {dies.name}s"
     return Finding(

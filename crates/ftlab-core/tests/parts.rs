@@ -395,6 +395,27 @@ fn waits_of_others_are_divided() {
     assert_eq!(told[7], [("wait_read", 30.0)]);
 }
 
+/// Writes wait for evictions in a row, on one die after the other: each names a die that was at work for it, and not all the same.
+#[test]
+fn a_row_of_waits_does_not_name_the_die_of_the_first() {
+    let config =
+        drive(json!({ "geometry": { "channels": 2, "ways": 2 }, "ftl": { "over_provisioning": 1.0 },
+        "buffer": { "kind": "lru", "bytes": 64 * 4096 } }));
+    let at = |at: u64| if at < 300 { at as f64 * 3000.0 } else { 1e6 };
+    let requests: Vec<Request> = (0..400).map(|n| page(at(n), Op::Write, n * 61 % 240)).collect();
+    let explained = explained(&config, &requests);
+    let mut waited_at = [0; 4];
+    for (record, parts) in explained.requests.iter().zip(&explained.parts) {
+        let (die, waited) = parts.longest_wait();
+        let of_die = explained.commands.iter().filter(|command| command.die == die);
+        let at_work =
+            of_die.map(|of| of.end.min(record.end).since(of.start.max(record.arrival)).0).sum::<u64>();
+        assert!(waited <= at_work, "{record:?}: {waited} ps at die {die}, which worked for {at_work}");
+        waited_at[die as usize] += u32::from(waited > 0 && record.index >= 300);
+    }
+    assert!(waited_at.iter().all(|count| (15..35).contains(count)), "{waited_at:?}");
+}
+
 /// Merges, which the request of a block-mapped drive waits for, do not swallow its own programs.
 #[test]
 fn programs_before_a_merge_are_service() {

@@ -63,7 +63,8 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
     "--events-slowest",
     type=click.IntRange(1),
     metavar="N",
-    help="Keep of --events what goes on during the N slowest requests: the run is done twice then.",
+    help="Keep of --events what goes on during the N slowest requests: the run is done twice then. "
+    "Ctrl-C during the first leaves nothing.",
 )
 @force_option
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")

@@ -200,6 +200,11 @@ impl Parts {
         (self.die, self.at_die)
     }
 
+    /// The same, if that was most of the time.
+    pub(crate) fn most_wait(&self) -> Option<(u32, u64)> {
+        (2 * self.at_die > self.sum()).then_some((self.die, self.at_die))
+    }
+
     /// The parts of the latency, which counts from hand-over, in the order of [`Part::ALL`].
     pub fn latency(&self) -> impl Iterator<Item = (Part, u64)> {
         Part::ALL.into_iter().filter(|part| *part != Part::HostQueue).map(|part| (part, self.get(part)))

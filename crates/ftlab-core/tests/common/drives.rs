@@ -218,11 +218,11 @@ pub fn is_long() -> bool {
     std::env::var_os("FTLAB_LONG").is_some()
 }
 
-/// This many cases, unless `PROPTEST_CASES` asks for others (`make test-long`).
+/// This many cases, and a hundred times as many where there is time, unless `PROPTEST_CASES` asks for others.
 pub fn cases(usual: u32) -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = usual;
+        config.cases = if is_long() { 100 * usual } else { usual };
     }
     // A few in a hundred drives have keys that do not go together: many cases may have more than a fixed number of those.
     config.max_global_rejects = config.max_global_rejects.max(config.cases);

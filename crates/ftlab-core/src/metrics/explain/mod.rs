@@ -448,6 +448,8 @@ impl Explanations {
 
     /// What the time since `began` consists of, when a request began to wait for a step of another one, or of a collection,
     /// which ends now. That other one has waited as well. In which order is not known: a part of its time is divided as all of it.
+    /// Of the dies that it waited at before its last command, only one counts that had most of that time. Otherwise who begins a row
+    /// of waits names the die for everybody behind it.
     fn waited_for(&self, last: Ended, request: RequestBits, began: Time, now: Time) -> Parts {
         let mut parts = Parts::NONE;
         let mut left = now.since(began).0;
@@ -471,27 +473,29 @@ impl Explanations {
         let run = left.min(self.latest_run.0);
         parts.add(last.work.behind(), run);
         parts.add_updates(if body.is_update { run } else { 0 });
-        // What was beside flash was at no die of its own, and may have waited at none.
-        let (die, at_die) = match last.body == self.latest_body {
-            true if self.latest_lane == LANE => self.latest.longest_wait(),
-            true => (self.latest_lane, left),
-            false => body.parts.longest_wait(),
-        };
-        if at_die > 0 {
-            parts.waited_at(die, left);
-        }
         left -= run;
+        let is_latest = last.body == self.latest_body;
         let (all, depended) = match body {
-            body if last.body != self.latest_body => (&body.parts, &Parts::NONE),
+            body if !is_latest => (&body.parts, &Parts::NONE),
             body if body.had_others => (&self.latest, &body.parts),
             _ => (&self.latest, &Parts::NONE),
         };
+        // What was beside flash was at no die of its own.
+        let lane = Some(self.latest_lane).filter(|lane| *lane != LANE);
+        if let Some(lane) = lane {
+            parts.waited_at(lane, run);
+        }
         let on_lane = all.without(depended).as_waits(last.work, self.latest_run.0);
-        for waits in [on_lane, depended.as_waits(last.work, 0)] {
+        let die_of_all = if is_latest { lane.map(|lane| (lane, on_lane.sum())) } else { all.most_wait() };
+        let depends = depended.as_waits(last.work, 0);
+        for (waits, die) in [(on_lane, die_of_all), (depends, depended.most_wait())] {
             let total = waits.sum();
             let span = left.min(total);
             if span == 0 {
                 continue;
+            }
+            if let Some((die, at_die)) = die {
+                parts.waited_at(die, share(at_die.min(total), span, total));
             }
             parts.add_updates(share(waits.behind_updates(), span, total));
             for part in Part::ALL.into_iter().filter(|part| may_be(*part, &self.last_of, began)) {
