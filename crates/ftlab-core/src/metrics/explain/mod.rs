@@ -494,14 +494,15 @@ impl Explanations {
             if span == 0 {
                 continue;
             }
-            if let Some((die, at_die)) = die {
-                parts.waited_at(die, share(at_die.min(total), span, total));
-            }
+            let before = left;
             parts.add_updates(share(waits.behind_updates(), span, total));
             for part in Part::ALL.into_iter().filter(|part| may_be(*part, &self.last_of, began)) {
                 let ps = share(waits.get(part), span, total);
                 parts.add(part, ps);
                 left -= ps;
+            }
+            if let Some((die, at_die)) = die {
+                parts.waited_at(die, share(at_die.min(total), before - left, total));
             }
         }
         parts.add(last.work.behind(), left);
