@@ -435,6 +435,19 @@ def test_help_does_not_import_the_heavy_libraries() -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_the_version_is_told_without_the_command_line() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "ftlab", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == inside("--version").out
+    imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+    assert "ftlab._native" in imported
+    assert not {"click", "typing", "ftlab.cli"} & imported
+    if Path("/dev/full").exists():
+        with Path("/dev/full").open("w") as full:
+            told = subprocess.run([*command[:1], *command[3:]], stdout=full, stderr=subprocess.PIPE, check=False)
+        assert (told.returncode, told.stderr) == (2, b"error: [Errno 28] No space left on device\n")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("most_seconds", "arguments"),
@@ -450,7 +463,7 @@ def test_short_commands_take_little_processor_time(most_seconds: float, argument
     import subprocess
 
     if arguments[0] != "-c":
-        arguments = ["-c", f"from ftlab.cli import main\nmain({arguments!r})"]
+        arguments = ["-m", "ftlab", *arguments]
     # As installed: with what the first of them compiles.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

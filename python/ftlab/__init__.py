@@ -7,12 +7,10 @@
 1000
 """
 
-import typing as _typing
-
-from ftlab._lazy import names_of as _names_of
+from ftlab import _lazy
 from ftlab._native import __version__
 
-if _typing.TYPE_CHECKING:
+if _lazy.TYPE_CHECKING:
     from ftlab import analysis, errors, figures
     from ftlab._conversion import convert, merge, split
     from ftlab._crashing import CrashCase, CrashResult, crash
@@ -69,7 +67,7 @@ __all__ = [
     "workloads",
 ]
 
-__getattr__ = _names_of(
+__getattr__ = _lazy.names_of(
     __name__,
     {
         "_conversion": ("convert", "merge", "split"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +140,8 @@ class Device:
         )
 
     def _repr_html_(self) -> str:
+        import html
+
         title = html.escape(repr(self)[1:-1])
         return f"<details><summary>{title}</summary><pre>{html.escape(self.to_toml())}</pre></details>"
 

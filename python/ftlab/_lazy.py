@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+# As `typing` has it: importing that takes longer than all else here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 def names_of(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:

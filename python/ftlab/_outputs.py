@@ -7,13 +7,11 @@ older output or the new one. The staging folder of a process that was killed is 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import itertools
 import json
 import os
 import re
-import shutil
 import stat
 import uuid
 from dataclasses import dataclass
@@ -232,6 +230,14 @@ def _locked(folder: Path) -> int | None:
     return held
 
 
+def _removed(folder: Path) -> None:
+    """Remove a folder, as far as it can be."""
+    # With the libraries of all archives: a run without output does not wait for it.
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def _sweep(target: Path, prefix: str) -> None:
     """Remove what killed processes left beside a place, and give an older output its name again."""
     with contextlib.suppress(OSError):
@@ -247,7 +253,7 @@ def _sweep(target: Path, prefix: str) -> None:
             if each.name.endswith("old") and not target.exists():
                 each.rename(target)
             else:
-                shutil.rmtree(each, ignore_errors=True)
+                _removed(each)
             os.close(held)
 
 
@@ -270,7 +276,7 @@ def _staging(target: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _removed(folder)
         if held is not None:
             os.close(held)
 
@@ -322,6 +328,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Exchange the names of two folders in one step; false where the system cannot."""
+    import ctypes
+
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
@@ -343,18 +351,22 @@ def _put(folder: Path, target: Path) -> None:
         old = folder.with_name(f"{folder.name}old")
         target.rename(old)
         folder.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
+        _removed(old)
 
 
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
+        import shutil
+
         shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _keep(folder: Path, target: Path, names: Collection[str]) -> None:
     """Take over what is no part of the older output: nothing of others is lost, whichever folder is deleted."""
+    import shutil
+
     for entry in target.iterdir():
         place = folder / entry.name
         if entry.name in names or os.path.lexists(place):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import sys
 import threading
@@ -70,6 +69,8 @@ class _Notebook:
         self._handle: Any = None
 
     def show(self, text: str, fraction: float | None, done: str) -> None:
+        import html
+
         value = "" if fraction is None else f" value='{fraction:.4f}'"
         words = f"{text} {done}".rstrip()
         page = f"<progress max='1'{value}></progress> {html.escape(words)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +15,8 @@ def as_text(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 def as_html(rows: Iterable[tuple[str, str]], caption: str | None = None) -> str:
     """Give rows as a table of HTML."""
+    import html
+
     left = "style='text-align:left'"
     lines = (f"<tr><th {left}>{html.escape(name)}</th><td {left}>{html.escape(text)}</td></tr>" for name, text in rows)
     title = "" if caption is None else f"<caption>{html.escape(caption)}</caption>"

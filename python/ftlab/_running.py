@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ftlab import _aged as drives
 from ftlab import _limits as limits
@@ -22,6 +21,9 @@ from ftlab._result import Result, inputs_of
 from ftlab._units import bytes_text
 from ftlab._workload import Trace, Workload, named, uncalibrated
 from ftlab.errors import ConfigError, FtlabError, InputError, Interrupted, RunError, interruptible
+
+if TYPE_CHECKING:
+    import tempfile
 
 OnRow = Callable[[dict[str, Any]], object]
 
@@ -168,6 +170,8 @@ def _log_path(
         return Path(requests_log), None
     if folder is not None:
         return folder / "requests.parquet", None
+    import tempfile
+
     keep = tempfile.TemporaryDirectory(prefix="ftlab-")
     return Path(keep.name) / "requests.parquet", keep
 

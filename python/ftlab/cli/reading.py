@@ -6,7 +6,6 @@ import functools
 import os
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +31,8 @@ class _Count(click.IntRange):
         found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(e[0-9]{1,2})?([kKMG]?)", str(value).replace("_", ""))
         if found is None or not (found[2] or found[3]):
             return super().convert(value, param, ctx)
+        from decimal import Decimal
+
         number = (
             Decimal(found[1] + (found[2] or ""))
             * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[found[3].replace("K", "k")]
