@@ -448,6 +448,17 @@ def test_the_version_is_told_without_the_command_line() -> None:
         assert (told.returncode, told.stderr) == (2, b"error: [Errno 28] No space left on device\n")
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["devices"], ["devices", "tlc-aged"], ["run", "--help"]])
+def test_a_reader_that_has_gone_is_no_failure(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        told = subprocess.run([str(FTLAB), *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(write)
+    assert (told.returncode, told.stderr) == (0, b"")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("most_seconds", "arguments"),

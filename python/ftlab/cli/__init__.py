@@ -144,8 +144,8 @@ def _status_of(arguments: Sequence[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (`| head`) has what it wants. Python must not complain at exit either.
+    except (BrokenPipeError, SystemExit):
+        # The reader (`| head`) has what it wants; click exits then. Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, UnicodeEncodeError) as error:
