@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,15 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
+def _toml(path: Path) -> str | None:
+    text = _text(path)
+    try:
+        tomllib.loads(text or "")
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: expected TOML, as `ftlab run --out` writes it: {error}") from error
+    return text
+
+
 def _columns(frame: pl.DataFrame | None) -> dict[str, np.ndarray[Any, Any]] | None:
     return None if frame is None else {name: frame[name].to_numpy() for name in frame.columns}
 
@@ -105,14 +115,14 @@ def from_folder(folder: Path) -> RunData:
     missing = [key for key in ("schema", "device", "host", "flash", "wear") if key not in summary]
     if missing:
         raise InputError(f"{folder / 'summary.json'}: no summary document: it has no {missing[0]!r}")
-    device = _text(folder / "device.toml")
+    device = _toml(folder / "device.toml")
     if device is None:
         raise ConfigError(f"{folder}: has summary.json but no device.toml, which `ftlab run --out` writes beside it")
     trace, requests = _text(folder / "trace.txt"), folder / "requests.parquet"
     return RunData(
         summary=summary,
         device=device,
-        workload=_text(folder / "workload.toml"),
+        workload=_toml(folder / "workload.toml"),
         trace=None if trace is None else trace.strip(),
         options=_document(folder / "run.json"),
         series=_series(folder / "series.parquet"),

@@ -641,10 +641,7 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
             rows.append((name, kind if size is None else f"{kind}, {bytes_text(size)}"))
     about = ""
     if run.workload is not None:
-        try:
-            about = str(tomllib.loads(run.workload).get("description", ""))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"workload.toml: expected what `ftlab run --out` wrote: {error}") from error
+        about = str(tomllib.loads(run.workload).get("description", ""))
     rows.append(("Workload", f"{numbers['workload']}: {about}".rstrip(": ")))
     if run.trace is not None:
         rows.append(("Trace", run.trace))
@@ -681,7 +678,7 @@ def run_page(run: RunData, title: str | None = None) -> str:
         what = _what(run, numbers, device, shape)
     except FtlabError:
         raise
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise InputError(f"device.toml: expected what `ftlab run --out` wrote: {error}") from error
     try:
         charts = [*_series_charts(run, numbers)]
