@@ -579,6 +579,38 @@ fn a_rate_of_pages_holds_for_distinct_victims() {
     }
 }
 
+/// The page of a block that was buffered first is trimmed: the block counts for the die of the next one, not of the last one.
+#[test]
+fn a_block_counts_for_the_die_of_its_first_page() {
+    for kind in ["bplru", "fab", "clc"] {
+        let keys = json!({ "bytes": 4 * 4096, "block_pages": 4, "rate": 3, "select": "distinct", "drain_at_end": false });
+        let mut keys = plain(kind, keys);
+        if kind == "clc" {
+            keys["recent"] = json!(0.0);
+        }
+        // Of the block of pages 1 and 2, page 1 decides. Page 5 is on its die, and page 6 on that of page 2.
+        for (page, victims) in [(5, 2), (6, 3)] {
+            let config = device(json!({
+                "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 128, "pages_per_block": 8, "page_bytes": 4096 },
+                "ftl": { "kind": "page", "over_provisioning": 1.0, "striping": "static" },
+                "buffer": keys,
+            }));
+            let steps = [0, 1, 2]
+                .map(|page| (Op::Write, page))
+                .into_iter()
+                .chain([(Op::Trim, 0)])
+                .chain([page, 20, 24].map(|page| (Op::Write, page)));
+            let requests: Vec<Request> =
+                steps.zip(0..).map(|((op, page), at)| request(f64::from(at), op, page * 8, 8)).collect();
+            let (outcome, _) =
+                run_with(&config, &requests, &RunOptions { verify: true, ..RunOptions::default() });
+            assert_eq!(outcome.error, None);
+            let counts = counts(&outcome);
+            assert_eq!((counts.events, counts.victims), (1, victims), "{kind}, page {page}");
+        }
+    }
+}
+
 /// A page is on its way to flash a second time, while the first is not over: the row that it was in is still filled up.
 #[test]
 fn a_capacitor_saves_what_is_on_its_way() {

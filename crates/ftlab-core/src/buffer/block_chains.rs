@@ -5,7 +5,7 @@ use crate::geometry::{Divider, Lpn};
 use crate::recency::{Links, List, NONE};
 use crate::table;
 
-/// Buffered pages by their block. Pages are nodes, such as frames. A block is known by its *head*, one of its nodes.
+/// Buffered pages by their block. Pages are nodes, such as frames. A block is known by its *head*, the node that was entered first.
 ///
 /// Every node could be the only one of its block, so tables of blocks would be as long as those of nodes. Here a block
 /// has no tables: what is known of it stands in its head, and in the first of its other nodes. A node costs 22 bytes.
@@ -201,11 +201,12 @@ impl BlockChains {
             self.set_other(head, others.newest, pages - 1, mark);
             return head;
         }
-        others.remove(&mut self.links, first);
-        self.relink(head, first);
-        self.nodes[first as usize].bucket_or_pages = self.nodes[head as usize].bucket_or_pages;
-        self.set_other(first, others.newest, pages - 1, mark);
-        first
+        let oldest = self.nodes_of(head).last().unwrap_or(first);
+        others.remove(&mut self.links, oldest);
+        self.relink(head, oldest);
+        self.nodes[oldest as usize].bucket_or_pages = self.nodes[head as usize].bucket_or_pages;
+        self.set_other(oldest, others.newest, pages - 1, mark);
+        oldest
     }
 
     /// The nodes of a block.
@@ -250,18 +251,20 @@ mod tests {
             let shape = Shape { frames, logical_units: pages, units_per_block, log_blocks: 0 };
             let (mut chains, mut rng) = (BlockChains::new(&shape, frames), Rng::new(7, "chains"));
             let mut free: Vec<u32> = (0..frames).collect();
-            // Of each block the pages with their nodes, and the mark.
-            let mut blocks: BTreeMap<u32, (BTreeMap<u32, u32>, u32)> = BTreeMap::new();
+            // Of each block the pages with their nodes, in the order in which they were entered, and the mark.
+            let mut blocks: BTreeMap<u32, (Vec<(u32, u32)>, u32)> = BTreeMap::new();
             for step in 1..3000 {
                 let lpn = rng.below(pages.into()) as u32;
                 let block = chains.block_of(Lpn(lpn));
                 let head = chains.head(block);
                 match blocks.get_mut(&block) {
-                    Some((held, mark)) if held.contains_key(&lpn) => {
+                    Some((held, mark)) if held.iter().any(|(page, _)| *page == lpn) => {
                         assert_eq!((chains.pages(head), chains.mark(head)), (held.len() as u32, *mark));
-                        let mut nodes: Vec<u32> = chains.nodes_of(head).collect();
-                        nodes.sort_by_key(|node| chains.lpn(*node));
-                        assert!(held.values().eq(&nodes));
+                        let nodes: Vec<u32> = chains.nodes_of(head).collect();
+                        // The first one, and then the last ones first.
+                        assert_eq!(nodes[0], held[0].1);
+                        assert!(held[1..].iter().rev().map(|(_, node)| node).eq(&nodes[1..]));
+                        assert!(held.iter().all(|(page, node)| chains.lpn(*node) == Lpn(*page)));
                         if rng.below(8) == 0 {
                             let start = free.len();
                             chains.forget(head, |node| free.push(node));
@@ -271,7 +274,8 @@ mod tests {
                             chains.set_mark(head, step);
                             *mark = step;
                         } else {
-                            let node = held.remove(&lpn).unwrap();
+                            let at = held.iter().position(|(page, _)| *page == lpn).unwrap();
+                            let (_, node) = held.remove(at);
                             chains.leave(node, head);
                             free.push(node);
                             if held.is_empty() {
@@ -285,7 +289,7 @@ mod tests {
                             NONE => chains.enter_first(node, Lpn(lpn)),
                             head => chains.enter(node, Lpn(lpn), head),
                         }
-                        blocks.entry(block).or_default().0.insert(lpn, node);
+                        blocks.entry(block).or_default().0.push((lpn, node));
                     }
                 }
                 assert_eq!(chains.blocks as usize, blocks.len());
