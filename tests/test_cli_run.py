@@ -154,6 +154,31 @@ def test_a_log_that_does_not_fit_does_not_stay(tmp_path: Path) -> None:
     assert not (tmp_path / "out/requests.parquet").exists()
 
 
+def test_what_cannot_be_written_whole_replaces_nothing(tmp_path: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    def run(requests: int, *places: str, seed: int = 1) -> subprocess.CompletedProcess[str]:
+        words = [*SMALL, "--workload", "uniform", "--requests", str(requests), "--seed", str(seed), *places]
+        command = [FTLAB, "run", "ideal-page", *words]
+        return subprocess.run(command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False)
+
+    for places, name in (
+        (("--out", "out", "--requests-log"), "out/requests.parquet"),
+        (("--events", "ev.json"), "ev.json"),
+    ):
+        assert run(50, *places).returncode == 0
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        failed = run(150_000, *places, seed=2)
+        assert failed.returncode == 2
+        assert f"error: {name}: cannot be written: " in failed.stderr
+        assert "150,000 requests, 150,000 writes" in failed.stdout
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+        if places[0] == "--out":
+            assert "; out has the older result" in failed.stderr
+
+
 @pytest.mark.long
 def test_out_forgets_the_run_before(tmp_path: Path) -> None:
     recording = ROOT / "examples/recording/phone.csv.zst"

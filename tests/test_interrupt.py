@@ -136,25 +136,38 @@ def test_the_command_line_prints_nothing_of_no_result(command: str, monkeypatch:
     assert (ran.status, ran.out, ran.err) == (130, "", "\nerror: interrupted\n")
 
 
-def test_what_was_measured_is_kept_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ftlab._result.Result._write_files", early)
+def test_what_was_measured_is_written_though_nothing_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftlab._result.Result.plot", early)
     out = tmp_path / "out"
-    with pytest.raises(ftlab.Interrupted, match=r"what was measured.* was not written") as caught:
+    with pytest.raises(ftlab.Interrupted, match=r"what was measured.*plot.png was not written") as caught:
         ftlab.run("ideal-page", SHORT, out=out, requests_log=True)
     result = caught.value.result
-    assert (result.interrupted, result.partial, result.requests, result.requests_log) == (False, False, None, None)
-    assert result.summary["host"]["completed"] == 100
-    assert caught.value.unwritten == out
-    # A log of its own is whole.
-    with pytest.raises(ftlab.Interrupted) as caught:
-        ftlab.run("ideal-page", SHORT, out=out, requests_log=tmp_path / "log.parquet")
-    assert len(caught.value.result.requests) == 100
-    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+    assert (result.interrupted, result.partial, len(result.requests)) == (False, False, 100)
+    assert caught.value.unwritten == out / "plot.png"
+    files = ["device.toml", "requests.parquet", "run.json", "series.parquet", "summary.json", "workload.toml"]
+    assert sorted(path.name for path in out.iterdir()) == files
     ran = inside("run", "ideal-page", "--workload", "uniform", "--requests", "100", "--json", "--out", str(out))
     assert ran.status == 130
     assert json.loads(ran.out)["host"]["completed"] == 100
-    assert f"interrupted while the results were written: {out} is as it was" in ran.err
-    assert f"written to {out}" not in ran.err
+    assert f"written to {out}, without a plot\ninterrupted after the run, which is whole\n" in ran.err
+
+
+@pytest.mark.parametrize("when", ["_write_files", "_draw"])
+def test_writing_goes_on_when_ctrl_c_comes(when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    then = getattr(ftlab.Result, when)
+
+    def write(result: ftlab.Result, folder: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        then(result, folder)
+
+    monkeypatch.setattr(ftlab.Result, when, write)
+    out = tmp_path / "out"
+    with pytest.raises(ftlab.Interrupted) as caught:
+        ftlab.run("ideal-page", SHORT, out=out)
+    assert caught.value.unwritten == out / "plot.png"
+    assert json.loads((out / "summary.json").read_text()) == caught.value.result.summary
+    assert not (out / "plot.png").exists()
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_what_a_session_had_done_is_told_by_its_next_call() -> None:

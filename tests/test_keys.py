@@ -27,7 +27,7 @@ def test_a_key_is_explained_in_words() -> None:
     assert out == (
         "ftl.gc_choices, a key of device files\nCandidates that are drawn.\n\n"
         "values      whole number\ndefault     10\nreason      ten draws come close to greedy (Van Houdt, 2013).\n"
-        "limits      must be at least 1\nonly with   ftl.gc = d_choices\n"
+        "limits      must be at least 1; must be at most 65536\nonly with   ftl.gc = d_choices\n"
         "example     ftl.gc_choices = 11   (as in the preset mqsim)\n"
     )
     striping = inside("config", "explain", "striping").out

@@ -718,6 +718,24 @@ def test_damaged_results_are_told(
     assert message in refused(tmp_path)
 
 
+def test_what_was_changed_of_presets_stands_beside_their_descriptions(tmp_path: Path) -> None:
+    device = package.Device("ideal-page").set("geometry.blocks_per_plane=64", "ftl.gc=fifo")
+    workload = package.Workload.load("zipf").set("theta=0.3", "requests=500")
+    other = package.Workload(kind="uniform", requests=100)
+    same = package.Device("ideal-page")
+    ours = "geometry.blocks_per_plane = 64"
+    for drive, load, requests, told in (
+        (device, workload, 200, f'{ours}, ftl.gc = "fifo", workload.theta = 0.3, --requests 200'),
+        (device.set("ftl.gc=greedy"), workload, None, f"{ours}, workload.requests = 500, workload.theta = 0.3"),
+        (same, "uniform", 100, "--requests 100"),
+        (same, other, None, None),
+    ):
+        package.run(drive, load, requests=requests, out=tmp_path / "out")
+        text = html.unescape(page_of(tmp_path / "out").text)
+        found = re.search(r"<dt>Other than described</dt><dd>([^<]*)</dd>", text)
+        assert (found and found[1]) == told
+
+
 def test_the_library_of_charts_is_the_published_one() -> None:
     digest = hashlib.sha256(asset("echarts.common.min.js").encode()).hexdigest()
     assert digest in (ROOT / "docs" / "notes" / "dependencies.md").read_text()

@@ -213,6 +213,7 @@ def test_zipped_axes_move_together_and_filters_leave_out() -> None:
         ({"from": 0.001, "to": 1, "count": 4, "scale": "log"}, [0.001, 0.01, 0.1, 1]),
         ({"from": "4KiB", "to": "20KB", "factor": 2}, [4096, 8192, 16384]),
         ({"from": 1, "to": 4, "count": 10, "whole": True}, [1, 2, 3, 4]),
+        ({"from": "7%", "to": "28%", "count": 4}, [0.07, 0.14, 0.21, 0.28]),
     ],
 )
 def test_ranges(described: dict[str, Any], values: list[float]) -> None:

@@ -29,22 +29,3 @@ def names_of(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return named
-
-
-def import_whole(name: str) -> None:
-    """Import a package, and let Ctrl-C come after that: of one imported in part, a process keeps half for good."""
-    import signal
-    import threading
-
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
-        importlib.import_module(name)
-        return
-    came: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-    try:
-        importlib.import_module(name)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if came:
-        before(*came[0])

@@ -12,7 +12,8 @@ from ftlab import _outputs as outputs
 from ftlab import _warned as warned
 from ftlab._checks import checked
 from ftlab._rows import as_html, as_text
-from ftlab._units import count_text, iops_text, rate_text, time_text
+from ftlab._signals import import_whole
+from ftlab._units import count_text, throughput_text, time_text
 from ftlab._workload import Trace, Workload
 
 if TYPE_CHECKING:
@@ -237,9 +238,10 @@ class Result:
             if log is not None and log.exists() and log.resolve() == (folder / log.name).resolve():
                 os.link(log, place / log.name)
             self._write_files(place)
+            self._draw(place)
 
     def _write_files(self, folder: Path) -> None:
-        """Write everything but the request log, which is written during the run."""
+        """Write everything but the plot, and the request log, which is written during the run."""
         for name, text in self.files().items():
             # A path need not be text.
             (folder / name).write_bytes(text.encode(errors="surrogateescape"))
@@ -247,10 +249,22 @@ class Result:
         if series is not None:
             with (folder / "series.parquet").open("wb") as file:
                 series.write_parquet(file)
-        if series is not None and series.height:
-            from ftlab.figures.saving import write
 
-            write(self.plot(), [folder / "plot.png", folder / "plot.svg"], dpi=150)
+    def _draw(self, folder: Path) -> None:
+        """Draw the plot, where there is a series. Whoever interrupts that finds nothing drawn."""
+        series = self.series
+        if series is None or not series.height:
+            return
+        import_whole("ftlab._plot")
+        from ftlab.figures.saving import write
+
+        files = [folder / "plot.png", folder / "plot.svg"]
+        try:
+            write(self.plot(), files, dpi=150)
+        except KeyboardInterrupt:
+            for file in files:
+                file.unlink(missing_ok=True)
+            raise
 
     def to_dict(self) -> dict[str, Any]:
         """A copy of the summary document."""
@@ -280,12 +294,7 @@ class Result:
             ("requests completed", f"{count_text(host['completed'])} of {count_text(host['requests'])}"),
         ]
         if "latency_ns" in summary:
-            rows.append(
-                (
-                    "throughput",
-                    f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}",
-                )
-            )
+            rows.append(("throughput", throughput_text(host)))
             for op in ("read", "write"):
                 latency = summary["latency_ns"][op]
                 if latency["count"]:

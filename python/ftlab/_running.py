@@ -18,6 +18,7 @@ from ftlab._checks import checked, is_bool, shown, whole, whole_or_none
 from ftlab._device import Device
 from ftlab._progress import Progress, Wanted, wanted
 from ftlab._result import Result, inputs_of
+from ftlab._signals import held_back, interrupts
 from ftlab._units import bytes_text
 from ftlab._workload import Trace, Workload, named, uncalibrated
 from ftlab.errors import ConfigError, FtlabError, InputError, Interrupted, RunError, interruptible
@@ -187,20 +188,36 @@ def _placed(path: Path | None, folder: Path | None, staged: Path | None, ends: c
     return ends.enter_context(outputs.whole_file(path))
 
 
-def _write(
-    result: Result, staged: Path | None, of_folder: contextlib.ExitStack, folder: Path | None
-) -> Interrupted | None:
-    """Write a result into a staged folder, and let that be whole or nothing. Ctrl-C leaves what was measured."""
-    if staged is None or folder is None:
-        return None
-    try:
-        with of_folder:
-            result._write_files(staged)  # noqa: SLF001 - one package
-    except KeyboardInterrupt:
-        if result.requests_log is not None and result.requests_log.parent.resolve() == folder.resolve():
+def _failure(error: tuple[str, str], result: Result, folder: Path | None, staged: Path | None) -> FtlabError:
+    """What ended a run, or could not be written of it.
+
+    Raises:
+        FtlabError: The same, if the folder of results stays as it was.
+    """
+    kind, message = error
+    failure: FtlabError
+    stays = not result.summary["host"]["requests"]
+    if folder is not None and staged is not None and str(staged) in message:
+        message = message.replace(str(staged), str(folder))
+        if kind == "output":
             result._request_log = None  # noqa: SLF001 - one package
-        return Interrupted(result, folder)
-    return None
+            if (folder / "summary.json").exists():
+                message, stays = f"{message}; {folder} has the older result", True
+    failure = RunError(message) if kind == "run" else InputError(message)
+    failure.result = result
+    if stays:
+        # A folder of zeros would look like a result, and half a result is no better than a whole one.
+        raise failure
+    return failure
+
+
+def _drawn(result: Result, folder: Path) -> bool:
+    """Draw the plot into a folder, unless Ctrl-C ends that."""
+    try:
+        result._draw(folder)  # noqa: SLF001 - one package
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 @interruptible()
@@ -391,38 +408,41 @@ def measure(
             control=control,
             memory=memory,
         )
-        drives.tell(kept)
-        result = Result(
-            device=device,
-            workload=workload,
-            summary_json=outcome.summary_json,
-            series=outcome.series,
-            coarse_series=outcome.coarse_series,
-            requests_log=log,
-            interrupted=outcome.interrupted,
-            options={
-                "engine": _native.__engine__,
-                "seed": seed,
-                "requests": requests,
-                "verify": verify,
-                "timing": timing,
-                "series": series,
-            },
-            keep=keep,
-        )
-        failure: FtlabError | None = None
-        if outcome.error is not None:
-            kind, message = outcome.error
+        # What was measured is kept whole. Ctrl-C may only end the drawing.
+        with held_back() as came:
+            drives.tell(kept)
+            result = Result(
+                device=device,
+                workload=workload,
+                summary_json=outcome.summary_json,
+                series=outcome.series,
+                coarse_series=outcome.coarse_series,
+                requests_log=log,
+                interrupted=outcome.interrupted,
+                options={
+                    "engine": _native.__engine__,
+                    "seed": seed,
+                    "requests": requests,
+                    "verify": verify,
+                    "timing": timing,
+                    "series": series,
+                },
+                keep=keep,
+            )
+            failure = None if outcome.error is None else _failure(outcome.error, result, folder, staged)
             if staged is not None:
-                message = message.replace(str(staged), str(folder))
-            failure = InputError(message) if kind == "input" else RunError(message)
-            failure.result = result
-            if not result.summary["host"]["requests"]:
-                # A folder of zeros would look like a result.
-                raise failure
-        interrupted = _write(result, staged, of_folder, folder)
-    if interrupted is not None:
-        raise interrupted from failure
+                result._write_files(staged)  # noqa: SLF001 - one package
+        interrupted = interrupts(came)
+        undrawn = None
+        if folder is not None and staged is not None and (interrupted or not _drawn(result, staged)):
+            undrawn = folder / "plot.png"
+        with held_back() as came:
+            of_folder.close()
+        if failure is not None and outcome.error is not None and outcome.error[0] == "output":
+            # Within: what was written in part takes the place of nothing.
+            raise failure
+    if interrupts(came) or interrupted or undrawn is not None:
+        raise Interrupted(result, undrawn) from failure
     if failure is not None:
         raise failure
     return result

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 def bytes_text(count: float) -> str:
     """A size in binary units.
@@ -38,6 +43,19 @@ def iops_text(iops: float) -> str:
     ('18,325 IOPS', '0.0528 IOPS')
     """
     return f"{round(iops):,} IOPS" if iops >= _SLOW_IOPS else f"{iops:.3g} IOPS"
+
+
+def throughput_text(host: Mapping[str, Any]) -> str:
+    """Requests and bytes a second, of the summary's numbers of the host.
+
+    >>> throughput_text({"completed": 7, "iops": 70.0, "bytes_per_second": 7e6})
+    '70 IOPS, 7.0 MB/s'
+    >>> throughput_text({"completed": 7, "iops": 0.0, "bytes_per_second": 0.0})
+    'not measured: requests took no time'
+    """
+    if host["completed"] and not host["iops"]:
+        return "not measured: requests took no time"
+    return f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}"
 
 
 def time_text(ns: float) -> str:

@@ -80,7 +80,7 @@ class Interrupted(KeyboardInterrupt):
     Attributes:
         result: What was measured until then: a partial result, the table of a study, or a recording; ``None`` when
             there is nothing yet.
-        unwritten: The place of output that is as it was, since Ctrl-C came while it was written; else ``None``.
+        unwritten: The file that is missing beside what was written, since Ctrl-C came before it; else ``None``.
     """
 
     def __init__(self, result: Any, unwritten: Any = None) -> None:

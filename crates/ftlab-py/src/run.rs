@@ -87,8 +87,8 @@ impl Outcome {
         columns(py, &self.coarse)
     }
 
-    /// Why the run ended early: `("input", message)` or `("run", message)`. `None` when it did not, and when it was
-    /// interrupted.
+    /// Why the run ended early: `("input", message)` or `("run", message)`. Or what could not be written of it: `("output", message)`.
+    /// `None` when neither is so, and when it was interrupted.
     #[getter]
     fn error(&self) -> Option<(&'static str, &str)> {
         self.error.as_ref().map(|(kind, message)| (*kind, message.as_str()))
@@ -290,7 +290,7 @@ pub(crate) fn run(
     let error = error.map(|error| (if error.is_input() { "input" } else { "run" }, error.to_string()));
     let error = error
         .or(short.map(|text| ("run", text + "; what was measured until then is kept")))
-        .or(written.err().map(|error| ("input", error.to_string())));
+        .or(written.err().map(|error| ("output", error.to_string())));
     let summary_json = serde_json::to_string(&outcome.summary).expect("a summary is plain data");
     Ok(Outcome { summary_json, series: outcome.series, coarse: outcome.coarse, error, interrupted })
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ftlab import _labels as labels
+from ftlab import _native
 from ftlab import _warned as warned
+from ftlab._device import Device
 from ftlab._reporting.drawing import Shape, draw
 from ftlab._reporting.page import MOST_POINTS, Axis, Cell, Chart, Num, Numbers, Table, clean, raw_text, render
 from ftlab._series import amplification, band, known, over_time, percentile_columns
 from ftlab._units import bytes_text, count_text
+from ftlab._workload import Workload
 from ftlab.errors import FtlabError, InputError
 
 if TYPE_CHECKING:
@@ -621,6 +625,30 @@ def _command(run: RunData, numbers: Numbers) -> str:
     return shlex.join(words)
 
 
+def _unlike(document: dict[str, Any], preset: Device | Workload, keys: dict[str, Any]) -> list[str]:
+    """The keys that a document has otherwise than the preset whose description it has."""
+    if document.get("description") != preset.description:
+        return []
+    found, own = (_flat({name: part for name, part in one.items() if isinstance(part, dict)}) for one in (document, keys))
+    return [f"{key} = {json.dumps(value)}" for key, value in found.items() if own.get(key) != value]
+
+
+def _changes(run: RunData, numbers: Numbers, device: dict[str, Any], workload: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the descriptions of presets do not know."""
+    changed = []
+    names = [{name for name, _ in _native.presets(kind)} for kind in ("device", "workload")]
+    if (name := str(numbers["device"])) in names[0]:
+        drive = Device.load(name)
+        changed += _unlike(device, drive, drive.to_dict())
+    if (name := str(numbers["workload"])) in names[1]:
+        load = Workload.load(name)
+        changed += _unlike(workload, load, {"workload": load.to_dict()})
+    if run.options.get("requests") is not None:
+        changed = [each for each in changed if not each.startswith("workload.requests ")]
+        changed.append(f"--requests {run.options['requests']}")
+    return [("Other than described", ", ".join(changed))] if changed else []
+
+
 def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) -> list[tuple[str, str]]:
     g = device["geometry"]
     planes = f"{shape.planes} plane{'s' * (shape.planes != 1)} a die"
@@ -639,10 +667,9 @@ def _what(run: RunData, numbers: Numbers, device: dict[str, Any], shape: Shape) 
         if kind not in {"none", "ideal"}:
             size = device[part].get("bytes")
             rows.append((name, kind if size is None else f"{kind}, {bytes_text(size)}"))
-    about = ""
-    if run.workload is not None:
-        about = str(tomllib.loads(run.workload).get("description", ""))
-    rows.append(("Workload", f"{numbers['workload']}: {about}".rstrip(": ")))
+    workload = {} if run.workload is None else tomllib.loads(run.workload)
+    rows.append(("Workload", f"{numbers['workload']}: {workload.get('description', '')}".rstrip(": ")))
+    rows += _changes(run, numbers, device, workload)
     if run.trace is not None:
         rows.append(("Trace", run.trace))
     if "stand_in.stands_for" in numbers:

@@ -89,6 +89,8 @@ _BETTER: tuple[tuple[str, Better | None], ...] = (
     ("verify.reads_checked", None),
     ("memory.*", "smaller"),
 )
+# Without a clock, and where requests take no time, these are 0.
+_RATES = ("host.iops", "host.bytes_per_second")
 # Columns of a study's table that are neither axes nor measured.
 _FIXED = ("status", "error", "key")
 
@@ -207,6 +209,8 @@ def numbers(frame: pl.DataFrame, metric: str) -> list[float | None]:
     if not frame[metric].dtype.is_numeric():
         raise ConfigError(f"metric {metric!r}: expected numbers, found {str(frame[metric].dtype).lower()}")
     values = [None if value is None or not math.isfinite(value) else float(value) for value in frame[metric].to_list()]
+    if metric in _RATES:
+        values = [value or None for value in values]
     if all(value is None for value in values):
         raise ConfigError(f"metric {metric!r}: no run has a value")
     return values

@@ -106,7 +106,7 @@ def run(
     drive, source = inputs.load()
     _check_outputs(out, events, inputs.files, overwrite=overwrite)
     tell_about(drive)
-    unwritten: Path | None = None
+    unwritten, was_interrupted = None, False
     try:
         result = run_device(
             drive,
@@ -127,7 +127,7 @@ def run(
     except Interrupted as ended:
         if ended.result is None:
             raise
-        result, unwritten = ended.result, ended.unwritten
+        result, unwritten, was_interrupted = ended.result, ended.unwritten, True
     except FtlabError as error:
         # A table of nothing would stand before the sentence that says why.
         if error.result is not None and (as_json or error.result.summary["host"]["completed"]):
@@ -135,10 +135,10 @@ def run(
         raise
     tell_notes(unused_times(drive, source))
     _show(result, as_json=as_json, explain=explain)
-    if unwritten is not None:
-        click.echo(f"interrupted while the results were written: {unwritten} is as it was", err=True)
-    elif out is not None:
-        click.echo(f"written to {out}", err=True)
+    if out is not None:
+        click.echo(f"written to {out}" + ("" if unwritten is None else ", without a plot"), err=True)
     if result.interrupted:
         click.echo("interrupted: the numbers are those of the part that was run", err=True)
-    return INTERRUPTED if result.interrupted or unwritten is not None else 0
+    elif was_interrupted:
+        click.echo("interrupted after the run, which is whole", err=True)
+    return INTERRUPTED if was_interrupted else 0

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from ftlab import _warned as warned
 from ftlab._running import fills_by_formula
-from ftlab._units import bytes_text, count_text, iops_text, rate_text, time_text
+from ftlab._units import bytes_text, count_text, throughput_text, time_text
 from ftlab.cli.output import console, print_lines, table
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def facts(result: Result) -> list[tuple[str, str]]:
     host = summary["host"]
     lines = []
     if "latency_ns" in summary:
-        text = f"{iops_text(host['iops'])}, {rate_text(host['bytes_per_second'])}"
-        lines.append(("throughput", f"{text} over {time_text(summary['simulated_ns'])} of simulated time"))
+        span = f" over {time_text(summary['simulated_ns'])} of simulated time" if summary["simulated_ns"] else ""
+        lines.append(("throughput", throughput_text(host) + span))
     amplification = summary.get("write_amplification")
     if amplification and amplification["total"]:
         lines.append(("write amplification", f"{amplification['total']:.3f} = {_by_cause(amplification, 3)}"))

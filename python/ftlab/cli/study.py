@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ftlab import _warned as warned
-from ftlab._lazy import import_whole
+from ftlab._signals import import_whole
 from ftlab._units import count_text, iops_text, time_text
 from ftlab.cli import BAD_INPUT, FAILED, INTERRUPTED
 from ftlab.cli.analysis import COMMANDS as ANALYSES

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ftlab import _aged as aged
 from ftlab._checks import checked, whole_or_none
-from ftlab._lazy import import_whole
 from ftlab._progress import progress_bar
+from ftlab._signals import import_whole
 from ftlab.errors import ConfigError, Interrupted, interruptible
 from ftlab.studies.description import SETTLED_ERRORS, Contents, Outcome
 from ftlab.studies.executor import TRACE_MEMORY_BYTES, Executor, ThreadExecutor

@@ -11,8 +11,8 @@ RANGE_KEYS = ("from", "to", "step", "factor", "count", "scale", "whole")
 # A study of more runs is a slip of a range.
 MOST_VALUES = 100_000
 
-_UNITS: dict[str, int] = {"": 1, "b": 1} | {
-    name: base**power
+_UNITS: dict[str, Decimal] = {"": Decimal(1), "b": Decimal(1), "%": Decimal("0.01")} | {
+    name: Decimal(base**power)
     for power, letter in enumerate("kmgt", start=1)
     for name, base in ((f"{letter}ib", 1024), (f"{letter}b", 1000), (letter, 1024))
 }
@@ -24,16 +24,16 @@ def is_range(value: object) -> bool:
 
 
 def _number(name: str, value: object) -> Decimal:
-    """Read a number, or a size with a unit as bytes."""
+    """Read a number, a size with a unit as bytes, or a share in per cent."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         number = Decimal(repr(value))
         if number.is_finite():
             return number
     elif isinstance(value, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", value)
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*|%)\s*", value)
         if match and match[2].lower() in _UNITS and match[1].count(".") <= 1 and match[1] != ".":
-            return Decimal(match[1]) * Decimal(_UNITS[match[2].lower()])
-    raise ValueError(f'{name} = {value!r}: expected a number, or a size such as "64KiB"')
+            return Decimal(match[1]) * _UNITS[match[2].lower()]
+    raise ValueError(f'{name} = {value!r}: expected a number, a size such as "64KiB", or a share such as "7%"')
 
 
 # Spans in microseconds, for keys whose names end with ``_us``.

@@ -113,7 +113,8 @@ pub struct DatabaseConfig {
     ///
     /// Default: as PostgreSQL's `bgwriter_lru_maxpages`.
     pub background_pages: u32,
-    /// Whether pages go through a double-write area first, 128 at a time. False when absent.
+    /// Whether pages go through a double-write area first: those of a checkpoint up to 128 at a time, evicted ones by themselves.
+    /// False when absent.
     ///
     /// Default: off, as in PostgreSQL and Oracle; InnoDB does it.
     pub double_write: bool,

@@ -44,6 +44,9 @@ impl Scheme for DChoices {
     type Keys = DChoicesKeys;
 }
 
+/// Each is drawn: more would take long and find what `greedy` finds.
+const MOST_CHOICES: u32 = 1 << 16;
+
 impl VictimPolicy for DChoices {
     fn new(geometry: &Geometry, keys: &DChoicesKeys, rng: Rng) -> Self {
         let valid = vec![0; geometry.blocks() as usize];
@@ -53,6 +56,9 @@ impl VictimPolicy for DChoices {
     fn check_keys(keys: &DChoicesKeys) -> Result<(), ConfigError> {
         if keys.gc_choices == 0 {
             return refuse("gc_choices", 0, "must be at least 1");
+        }
+        if keys.gc_choices > MOST_CHOICES {
+            return refuse("gc_choices", keys.gc_choices, format!("must be at most {MOST_CHOICES}"));
         }
         Ok(())
     }
