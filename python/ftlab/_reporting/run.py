@@ -629,7 +629,8 @@ def _unlike(document: dict[str, Any], preset: Device | Workload, keys: dict[str,
     """The keys that a document has otherwise than the preset whose description it has."""
     if document.get("description") != preset.description:
         return []
-    found, own = (_flat({name: part for name, part in one.items() if isinstance(part, dict)}) for one in (document, keys))
+    sections = ({name: part for name, part in one.items() if isinstance(part, dict)} for one in (document, keys))
+    found, own = map(_flat, sections)
     return [f"{key} = {json.dumps(value)}" for key, value in found.items() if own.get(key) != value]
 
 
