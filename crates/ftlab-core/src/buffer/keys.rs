@@ -208,7 +208,8 @@ pub struct CommonKeys {
     /// Default: none, as the buffers of the papers take every write.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bypass_bytes: u64,
-    /// Mapping units that are read ahead of sequential reads, by orders that keep what is read; 0 (the default): none.
+    /// Mapping units that are read ahead of sequential reads, by orders that keep what is read; 0 (the default): none. A
+    /// read is sequential that begins where the last read ended, or has several NAND pages. Writes in between do not matter.
     ///
     /// Default: none, so that flash reads only what the host asks for.
     pub prefetch_pages: u32,

@@ -40,6 +40,7 @@ pub struct BufferCounts {
     /// Pages (mapping units) written to fill up victim blocks.
     pub padding_writes: u64,
     /// Pages of host writes that went past the buffer: long sequential writes, and those that must be durable at once.
+    /// Where all writes go through (`buffer.write`), none of the latter count.
     pub bypassed_pages: u64,
     /// Pages (mapping units) read ahead of sequential reads.
     pub prefetched_pages: u64,

@@ -248,16 +248,18 @@ impl Explanations {
     /// empty afterwards.
     pub fn hear(&mut self, batch: &mut Batch, observer: &mut dyn Observer) {
         self.kinds.append(&mut batch.kinds);
-        let mut completed = batch.completed.drain(..).peekable();
-        let told = std::iter::once(None).chain(batch.told.drain(..).map(Some));
-        for (told, at) in told.zip(0..) {
-            if let Some(told) = told {
-                self.hear_of(told);
+        let mut from = 0;
+        for completed in batch.completed.iter().map(Some).chain([None]) {
+            let to = completed.map_or(batch.told.len(), |completed| completed.after as usize);
+            for told in &batch.told[from..to] {
+                self.hear_of(*told);
             }
-            while let Some(completed) = completed.next_if(|completed| completed.after == at) {
-                self.completed(&completed, observer);
+            if let Some(completed) = completed {
+                self.completed(completed, observer);
             }
+            from = to;
         }
+        batch.clear();
     }
 
     #[inline(always)]
