@@ -430,6 +430,25 @@ fn a_short_run_of_an_aged_drive_is_not_steady() {
     assert!(!warning.advice.contains("precondition"), "{warning:#?}");
 }
 
+/// Memory before flash takes all that is written, so that write amplification is 0: for good only if that is much.
+#[test]
+fn what_memory_takes_whole_tells_nothing_of_flash() {
+    for memory in [
+        json!({ "nvm": { "kind": "basic", "bytes": 64 << 20 } }),
+        json!({ "buffer": { "kind": "lru", "bytes": 64 << 20, "drain_at_end": false } }),
+    ] {
+        let config = drive(merged(memory, json!({ "precondition": { "kind": "fill" } })));
+        for (capacities, is_known) in [(0.3, false), (1.5, false), (4.0, true)] {
+            let load = load(Pattern::Uniform, config.logical_pages(), capacities, 1);
+            let summary = simulated(&config, &load, true).summary;
+            assert_eq!(summary.write_amplification.as_ref().unwrap().total, 0.0);
+            assert_eq!(has(&summary, "not_steady"), !is_known, "{capacities}: {:#?}", summary.warnings);
+        }
+        let reads = Load { read_share: 1.0, ..load(Pattern::Uniform, config.logical_pages(), 0.5, 1) };
+        assert!(!has(&simulated(&config, &reads, true).summary, "not_steady"));
+    }
+}
+
 /// A busy die is not helped by the striping that the drive has already.
 #[test]
 fn advice_on_a_busy_die_fits_the_drive() {

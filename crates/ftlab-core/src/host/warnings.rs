@@ -295,7 +295,12 @@ impl Evidence<'_> {
 }
 
 fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
-    let whole = evidence.summary.write_amplification.as_ref().filter(|whole| whole.total > 0.0)?.total;
+    let whole = evidence.summary.write_amplification.as_ref()?.total;
+    // Memory before flash may have taken all that was written: for good, if that was much.
+    let has_written = evidence.summary.host.write_pages > 0 && evidence.overwritten() < ENOUGH_OVERWRITTEN;
+    if whole == 0.0 && !has_written {
+        return None;
+    }
     if evidence.is_aged_by_workload() && evidence.is_as_aged() {
         // What changes within the run is the course of the workload, and nothing is left to advise.
         return None;
