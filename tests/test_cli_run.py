@@ -177,6 +177,11 @@ def test_what_cannot_be_written_whole_replaces_nothing(tmp_path: Path) -> None:
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
         if places[0] == "--out":
             assert "; out has the older result" in failed.stderr
+    # A new folder has all but what was cut, though other logs are whole.
+    failed = run(30_000, "--out", "new", "--requests-log", "--events", "new/ev.json")
+    assert (failed.returncode, "error: new/ev.json: cannot be written: " in failed.stderr) == (2, True)
+    assert not (tmp_path / "new/ev.json").exists()
+    assert pl.read_parquet(tmp_path / "new/requests.parquet").height == 30_000
 
 
 @pytest.mark.long

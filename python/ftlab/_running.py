@@ -198,9 +198,13 @@ def _failure(error: tuple[str, str], result: Result, folder: Path | None, staged
     failure: FtlabError
     stays = not result.summary["host"]["requests"]
     if folder is not None and staged is not None and str(staged) in message:
+        half = Path(message.partition(": cannot be written")[0])
         message = message.replace(str(staged), str(folder))
         if kind == "output":
-            result._request_log = None  # noqa: SLF001 - one package
+            if half.parent == staged:
+                half.unlink(missing_ok=True)
+            if half.name == "requests.parquet":
+                result._request_log = None  # noqa: SLF001 - one package
             if (folder / "summary.json").exists():
                 message, stays = f"{message}; {folder} has the older result", True
     failure = RunError(message) if kind == "run" else InputError(message)
