@@ -21,8 +21,11 @@ def main() -> None:
             return
     # A process that ends need not look for cycles among all that it imported: a tenth of the time of a small run.
     atexit.register(gc.freeze)
-    from ftlab import cli
-
+    try:
+        from ftlab import cli
+    except KeyboardInterrupt:
+        # Nothing was begun yet. The status is that of the command line.
+        sys.exit(130)
     cli.main()
 
 

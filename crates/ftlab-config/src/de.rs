@@ -73,6 +73,8 @@ fn plain(expected: &dyn de::Expected) -> String {
         "i32" | "i64" => "a whole number".into(),
         "f32" | "f64" => "a number".into(),
         "a boolean" => "true or false".into(),
+        "a string" | "string" => "text in quotes".into(),
+        "a sequence" => "a list in brackets".into(),
         _ if text.starts_with("struct ") || text.starts_with("internally tagged enum ") => "a table".into(),
         _ => text,
     }

@@ -143,7 +143,7 @@ impl Document {
             let error = match attempt::<T>(&root) {
                 Ok(value) if problems.is_empty() => return Ok(value),
                 Ok(_) => break,
-                Err(error) => blame::<T>(&root, error),
+                Err(error) => with_names::<T>(&root, blame::<T>(&root, error)),
             };
             let followup = is_consequence(&root, &error, &given_up);
             if !followup {
@@ -310,6 +310,22 @@ fn blame<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
         }
     }
     error
+}
+
+/// serde loses the names that a value may have where it reads a table piece by piece: it tells them of a wrong name.
+fn with_names<T: DeserializeOwned>(root: &Table, error: Error) -> Error {
+    let [Step::Key(key), parent @ ..] = &error.path[..] else { return error };
+    if error.kind != Wrong::Expected("string or map".into()) {
+        return error;
+    }
+    let mut named = root.clone();
+    if let Some(entry) = table_at(&mut named, parent).and_then(|table| table.get_mut(key)) {
+        entry.node.value = Value::String(String::new());
+    }
+    match attempt::<T>(&named) {
+        Err(Error { kind: kind @ Wrong::UnknownVariant { .. }, .. }) => Error { kind, ..error },
+        _ => error,
+    }
 }
 
 /// The element at fault of the value at `path`, when it is an array.

@@ -204,6 +204,19 @@ fn wrong_types_say_what_was_expected() {
             "[ftl]\ngc = 5",
             "my.toml:8:1: ftl.gc = 5: expected one of greedy, fifo, random, d_choices, cost_benefit, windowed_greedy",
         ),
+        ("[host]\nscheduler = 3", "my.toml:8:1: host.scheduler = 3: expected one of fifo, c_look"),
+        (
+            "[buffer]\nkind = \"bplru\"\nbytes = \"1MiB\"\npadding = 3",
+            "my.toml:10:1: buffer.padding = 3: expected one of always, half, never",
+        ),
+        (
+            "[map_cache]\nkind = \"bsb\"\nbytes = \"16KiB\"\ncandidates = 3",
+            "my.toml:10:1: map_cache.candidates = 3: expected a list in brackets",
+        ),
+        (
+            "[map_cache]\nkind = \"bsb\"\nbytes = \"16KiB\"\ncandidates = [3]",
+            "my.toml:10:15: map_cache.candidates[0] = 3: expected text in quotes",
+        ),
         (
             "[ftl]\nallocation = \"CWDX\"",
             "my.toml:8:1: ftl.allocation = \"CWDX\": \"CWDX\" is not an order of the letters C (channel), W (way), D (die) and P (plane) such as \"CWDP\"",

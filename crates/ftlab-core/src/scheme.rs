@@ -302,7 +302,7 @@ impl<'de, E: de::Error> Deserializer<'de> for HeldDeserializer<E> {
         visitor: V,
     ) -> Result<V::Value, E> {
         let Value::String(text) = self.0 else {
-            return Err(E::invalid_type(de::Unexpected::Other("no name"), &"a name"));
+            return Err(E::unknown_variant("", variants));
         };
         let text: de::value::StringDeserializer<E> = text.into_deserializer();
         text.deserialize_enum(name, variants, visitor)

@@ -1,6 +1,9 @@
 //! Generated workloads.
 
-use ftlab_config::{Document, Kind, Problems, load_workload, read_workload, to_toml, within_workload};
+use ftlab_config::{
+    Document, Kind, Origin, Problem, Problems, load_workload, read_workload, to_toml, within_workload,
+};
+use ftlab_core::error::ConfigError;
 use ftlab_core::quantity::parse_bytes;
 use ftlab_workload::stand_in::{Expected, Target};
 use ftlab_workload::{GenerateOptions, KindInfo, WorkloadError, WorkloadFile, kinds};
@@ -198,6 +201,15 @@ impl Workload {
 }
 
 impl Workload {
+    /// What is wrong, where `requests` replaced those of the description.
+    fn problem(&self, error: &ConfigError, requests: Option<u64>) -> Problem {
+        let Some(requests) = requests.filter(|_| error.key == "workload.requests") else {
+            return self.document.explain(error);
+        };
+        let origin = Some(Origin::Override(format!("requests = {requests}").into()));
+        Problem { origin, ..self.document.explain(error) }
+    }
+
     fn sized(
         &self,
         capacity: u64,
@@ -207,7 +219,7 @@ impl Workload {
     ) -> PyResult<Source> {
         let made = self.file.workload.factory_by(capacity, seed, requests, options);
         let factory = made.map_err(|error| match error {
-            WorkloadError::Config(error) => errors::config(&self.document.explain(&error).into()),
+            WorkloadError::Config(error) => errors::config(&self.problem(&error, requests).into()),
             WorkloadError::Source(error) => errors::input(&error),
         })?;
         Ok(Source { factory, name: self.file.name.clone() })

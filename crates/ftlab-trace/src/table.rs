@@ -154,7 +154,11 @@ impl Values {
 }
 
 fn unwritable(error: &ParquetError) -> String {
-    format!("cannot be written: {error}")
+    match error {
+        // What the system says, without the word that the library puts before it.
+        ParquetError::External(reason) => format!("cannot be written: {reason}"),
+        error => format!("cannot be written: {error}"),
+    }
 }
 
 /// Writes a Parquet table of rows `T` in groups of rows.

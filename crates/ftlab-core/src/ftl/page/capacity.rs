@@ -173,7 +173,11 @@ pub fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
             if backups > 0 { format!(" besides the {backups} for backups") } else { String::new() };
         let for_journal =
             if journal > 0 { format!(" besides the {journal} for the journal") } else { String::new() };
-        let expected = format!("must stay below the {blocks} blocks of a plane{for_backups}{for_journal}");
+        // Collection stops at one free block more, unless that is stated.
+        let most = blocks.saturating_sub(if f.gc_high_free_blocks == 0 { 2 } else { 1 });
+        let expected = format!(
+            "must be at most {most} with the {blocks} blocks of a plane{for_backups}{for_journal} (geometry.blocks_per_plane)"
+        );
         return refuse(f.free_blocks_key(), found, expected);
     }
     check_size(config)?;
