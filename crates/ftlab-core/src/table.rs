@@ -122,12 +122,12 @@ pub(crate) fn prefetch_to_write<T>(written: &[T]) {
     const AHEAD_BYTES: usize = 512;
     #[cfg(target_arch = "x86_64")]
     {
-        let address = written.as_ptr().wrapping_add(written.len()).wrapping_byte_add(AHEAD_BYTES);
+        let next = written.as_ptr().wrapping_add(written.len());
         // The intrinsic asks for it to read, and for the right to write one would wait again. Processors of 64 bits that do not
         // have this instruction ignore it.
         // SAFETY: a prefetch never faults, whatever its address, and changes nothing that can be read.
         unsafe {
-            std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
+            std::arch::asm!("prefetchw [{} + {}]", in(reg) next, const AHEAD_BYTES, options(nostack, preserves_flags, readonly));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -252,7 +252,7 @@ impl Explanations {
         for completed in batch.completed.iter().map(Some).chain([None]) {
             let to = completed.map_or(batch.told.len(), |completed| completed.after as usize);
             for told in &batch.told[from..to] {
-                self.hear_of(*told);
+                self.hear_of(told);
             }
             if let Some(completed) = completed {
                 self.completed(completed, observer);
@@ -263,8 +263,8 @@ impl Explanations {
     }
 
     #[inline(always)]
-    fn hear_of(&mut self, told: Told) {
-        match told {
+    fn hear_of(&mut self, told: &Told) {
+        match *told {
             Told::Submitted { lane, kind, turn, request, waits, at } => {
                 let kind = self.kinds[kind as usize];
                 let body = self.submitted(request, kind.work, at);

@@ -146,8 +146,8 @@ impl Teller {
 
     #[inline(always)]
     pub(crate) fn tell(&mut self, told: Told) {
-        self.batch.told.push(told);
         table::prefetch_to_write(&self.batch.told);
+        self.batch.told.push(told);
     }
 
     /// The request of a watcher, who has just heard of what is ending, does not complete at once.
@@ -162,8 +162,8 @@ impl Teller {
     pub(crate) fn completes(&mut self, completed: Completed) {
         let after = self.batch.told.len() as u32;
         let hears = std::mem::take(&mut self.owes_watcher);
-        self.batch.completed.push(Completed { after, hears, ..completed });
         table::prefetch_to_write(&self.batch.completed);
+        self.batch.completed.push(Completed { after, hears, ..completed });
     }
 
     /// The request that commands are submitted for.
