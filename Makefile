@@ -64,7 +64,7 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.run
 # An editable install: changes of Python files need no new build. The last one stands, fast or checked.
 MATURIN = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 $(VENV)/.built: $(RUST_SOURCES) pyproject.toml README.md $(VENV)/.run
-	@echo "== building ftlab (release): about two minutes the first time"
+	@echo "== building ftlab (release): some minutes the first time"
 	@$(MATURIN) >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
 	@rm -f $(VENV)/.checked
 	@touch $@

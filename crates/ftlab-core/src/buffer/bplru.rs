@@ -47,7 +47,8 @@ pub struct BplruKeys {
     ///
     /// Default: as in the paper: a whole block in order can be switched instead of merged.
     pub padding: Padding,
-    /// Whether a block that was written in sequence leaves next.
+    /// Whether a block that was written in sequence leaves next. A sequence begins with the first page of a block. It ends
+    /// where a page of the block leaves by a trim, or by a write that goes past the buffer.
     ///
     /// Default: as in the paper: what was written in sequence is rarely written again soon.
     pub compensation: bool,
