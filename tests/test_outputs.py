@@ -329,6 +329,17 @@ def small_result() -> Callable[[], package.Result]:
     return lambda: package.run(device, package.Workload.load("uniform", "requests=200"), series=100)
 
 
+def test_a_result_is_written_with_its_request_log(tmp_path: Path) -> None:
+    device = package.Device.load("ideal-page", "geometry.blocks_per_plane=64", "geometry.pages_per_block=16")
+    result = package.run(device, package.Workload.load("uniform", "requests=200"), requests_log=True)
+    for _ in range(2):
+        result.write(tmp_path / "mine")
+        kept = pl.read_parquet(tmp_path / "mine" / "requests.parquet")
+        assert result.requests is not None
+        assert kept.equals(result.requests)
+    assert package.explain(tmp_path / "mine", slowest=1).partial is False
+
+
 @pytest.mark.long
 def test_in_python_as_on_the_command_line(tmp_path: Path, small_result: Callable[[], package.Result]) -> None:
     result = small_result()

@@ -174,7 +174,13 @@ def test_tables_say_which_writes_are_fua(made: Any, flags: Any) -> None:
         ({"op": [1, 0, 2, 9]}, "row 3: op = 9"),
         ({"lba": [0, -8, 0, 0]}, "row 1: lba = -8"),
         ({"lba": [0, 0.5, 0, 0]}, "row 1: lba = 0.5"),
-        ({"lba": [0.0, float("nan"), 0, 0]}, "lba"),
+        ({"lba": [0.0, float("nan"), 0, 0]}, "row 1: lba is missing, expected a whole number from 0 to"),
+        ({"lba": [0, None, 0, 0]}, "row 1: lba is missing"),
+        ({"lba": pl.Series([0, None, 0, 0])}, "row 1: lba is missing"),
+        ({"lba": pd.Series([0, 0, None, 0], dtype="Int64")}, "row 2: lba is missing"),
+        ({"lba": pa.array([0, 0, 0, None])}, "row 3: lba is missing"),
+        ({"op": ["write", None, "trim", "flush"]}, "row 1: op has no name, expected one of read, write"),
+        ({"op": np.array(["write", "read", "wrote", "flush"])}, "row 2: op = 'wrote', expected one of read, write"),
         ({"lba": ["a", "b", "c", "d"]}, "lba: expected whole numbers"),
         ({"sectors": [8, 2**33, 8, 0]}, "row 1: sectors"),
         ({"sectors": [8, 8, 8]}, "differ in length"),
@@ -188,6 +194,12 @@ def test_tables_say_which_writes_are_fua(made: Any, flags: Any) -> None:
 def test_wrong_tables_name_the_place(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ftlab.InputError, match=message):
         ftlab.run(DEVICE, {**COLUMNS, **changes})
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_lazy_frame_is_to_be_computed_first() -> None:
+    with pytest.raises(ftlab.InputError, match=r"not computed yet: give its \.collect\(\)"):
+        ftlab.run(DEVICE, pl.DataFrame(COLUMNS).lazy())
 
 
 def test_a_missing_column_and_a_wrong_type() -> None:

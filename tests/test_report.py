@@ -583,6 +583,11 @@ def test_policies_are_compared_whatever_varies_first() -> None:
     assert [row[4] for row in rows(unsteady)] == ["withheld", "withheld"]
     one = frame.filter(seed=1)
     assert rows(one)[0][4:] == ["one seed: not known", "4 not known"]
+    # What is zipped with a policy has a share in what it is compared by.
+    zipped = frame.with_columns(pl.when(pl.col("ftl.gc") == "fifo").then(64).otherwise(256).alias("geometry.blocks_per_plane"))
+    table = study._compared(zipped, [*axes, "geometry.blocks_per_plane"], schemes, shown)
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["victim policy, with blocks per plane", "over-provisioning"]
 
 
 AXES = ["workload", "ftl.gc", "ftl.over_provisioning", "seed"]

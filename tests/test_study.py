@@ -367,6 +367,18 @@ def test_zipped_axes_repeat_values_and_not_combinations() -> None:
     assert len(ftlab.Study(spec(axes={"options.verify": [True, False]})).runs()) == 2
 
 
+def test_two_values_of_an_axis_have_two_names() -> None:
+    same = [{"kind": "uniform", "label": "x"}, {"kind": "zipf", "label": "x"}]
+    told = r"another value of workload is called 'x' too: tables could not separate their runs"
+    with pytest.raises(ftlab.ConfigError, match=told):
+        ftlab.Study(spec(workload=same))
+    with pytest.raises(ftlab.ConfigError, match=r"another value of ftl\.gc is called 'greedy' too"):
+        ftlab.Study(spec(axes={"ftl.gc": ["greedy", {"kind": "d_choices", "label": "greedy"}]}))
+    # Zipped axes are told apart by any of them.
+    zipped = spec(workload=same, axes={"ftl.gc": ["greedy", "fifo"]}, zip=["workload", "ftl.gc"])
+    assert len(ftlab.Study(zipped).runs()) == 2
+
+
 def test_mistakes_in_dictionaries_are_told_with_their_keys() -> None:
     with pytest.raises(ftlab.ConfigError, match=r"study: axes\.ftl\.gc.*: ftl\.gc = \"x\": expected one of"):
         ftlab.Study(spec(axes={"ftl.gc": ["x"]}), "study").runs()

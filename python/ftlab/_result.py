@@ -117,12 +117,16 @@ class Result:
     def latency(self) -> pl.DataFrame:
         """Latency by operation: a row each for all, read, write, trim and flush.
 
-        Columns are ``op``, ``count``, and times such as ``mean_ns`` and ``p99_ns``. Empty without timing.
+        Columns are ``op``, ``count``, and times such as ``mean_ns`` and ``p99_ns``, which are null where there was no
+        such request. Empty without timing.
         """
         import polars as pl
 
-        rows = [{"op": op, **values} for op, values in self.summary.get("latency_ns", {}).items()]
-        frame = pl.DataFrame(rows)
+        rows = [
+            {"op": op, **(values if values["count"] else dict.fromkeys(values) | {"count": 0})}
+            for op, values in self.summary.get("latency_ns", {}).items()
+        ]
+        frame = pl.DataFrame(rows, infer_schema_length=None)
         return frame.rename({name: f"{name}_ns" for name in frame.columns if name not in {"op", "count"}})
 
     @property
@@ -219,7 +223,8 @@ class Result:
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the result into a directory.
 
-        The files that :meth:`files` gives, and with a time series ``series.parquet``, ``plot.png`` and ``plot.svg``.
+        The files that :meth:`files` gives, with a request log ``requests.parquet``, and with a time series
+        ``series.parquet``, ``plot.png`` and ``plot.svg``.
         They take the place of another result in one step; other files there are kept.
 
         Args:
@@ -235,8 +240,14 @@ class Result:
         )
         with outputs.whole_folder(folder, outputs.RESULT) as place:
             log = self._request_log
-            if log is not None and log.exists() and log.resolve() == (folder / log.name).resolve():
-                os.link(log, place / log.name)
+            if log is not None and log.exists():
+                kept = place / "requests.parquet"
+                if log.resolve() == (folder / kept.name).resolve():
+                    os.link(log, kept)
+                else:
+                    import shutil
+
+                    shutil.copyfile(log, kept)
             self._write_files(place)
             self._draw(place)
 

@@ -16,6 +16,8 @@ OPERATIONS = ("read", "write", "trim", "flush")
 _COLUMNS = {"arrival_ns": "<u8", "op": "u1", "lba": "<u8", "sectors": "<u4", "stream": "<u2", "fua": "u1"}
 # Where it is not the largest number of the type.
 _LIMITS = {"fua": 1}
+# What stands for a missing value in columns of objects.
+_GAPS = {"None", "<NA>", "nan"}
 _REQUIRED = ("op", "lba", "sectors")
 
 
@@ -26,9 +28,9 @@ def _fields(value: object) -> tuple[str, ...]:
 
 def is_table(value: object) -> bool:
     """Whether a value has named columns."""
-    return (
-        bool(_fields(value)) or isinstance(value, dict) or hasattr(value, "columns") or hasattr(value, "column_names")
-    )
+    # Asked of the type: a lazy frame computes its names.
+    names = ("columns", "column_names")
+    return bool(_fields(value)) or isinstance(value, dict) or any(hasattr(type(value), name) for name in names)
 
 
 def _names(table: Any) -> list[str]:
@@ -67,9 +69,11 @@ def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return values
     names, codes = np.unique(values.astype(str), return_inverse=True)
     table = {name: code for code, full in enumerate(OPERATIONS) for name in (full, full[0])}
-    unknown = [name for name in names if name.lower() not in table]
+    unknown = [at for at, name in enumerate(names) if name.lower() not in table]
     if unknown:
-        raise InputError(f"column op: {unknown[0]!r}, expected one of {', '.join(OPERATIONS)}, or codes 0 to 3")
+        row = int(np.flatnonzero(np.isin(codes, unknown))[0])
+        found = f"op = {str(values[row])!r}" if isinstance(values[row], str) else "op has no name"
+        raise InputError(f"row {row}: {found}, expected one of {', '.join(OPERATIONS)}, or codes 0 to 3")
     code_of = np.array([table[name.lower()] for name in names], dtype="u1")
     return code_of[codes]
 
@@ -77,9 +81,15 @@ def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _checked(name: str, values: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    if values.dtype.kind not in "iubf" or (values.size and not np.all(np.isfinite(values))):
-        raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
     limit = _LIMITS.get(name, np.iinfo(np.dtype(kind)).max)
+    if values.dtype.kind in "fO":
+        # Columns of pandas that have gaps may be of objects.
+        is_gap = np.isnan(values) if values.dtype.kind == "f" else [str(value) in _GAPS for value in values]
+        gaps = np.flatnonzero(is_gap)
+        if gaps.size:
+            raise InputError(f"row {int(gaps[0])}: {name} is missing, expected a whole number from 0 to {limit}")
+    if values.dtype.kind not in "iubf":
+        raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
     wrong = np.flatnonzero((values < 0) | (values > limit) | (np.mod(values, 1) != 0))
     if wrong.size:
         row = int(wrong[0])
@@ -102,6 +112,8 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     """
     import numpy as np
 
+    if hasattr(type(table), "collect"):
+        raise InputError("table of requests: it is not computed yet: give its .collect()")
     names = _names(table)
     unknown = [column for column in names if column not in _COLUMNS]
     missing = [column for column in _REQUIRED if column not in names]

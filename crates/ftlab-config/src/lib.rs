@@ -6,6 +6,7 @@
 
 mod de;
 mod document;
+mod elsewhere;
 mod foreign;
 mod node;
 mod number;

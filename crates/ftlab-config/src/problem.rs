@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use crate::elsewhere::elsewhere;
 use crate::foreign;
 use crate::node::Origin;
 
@@ -158,7 +159,10 @@ pub(crate) fn unknown_key(section: &str, key: &str, valid: &[&str]) -> (String, 
     }
     match nearest(key, valid.iter().copied()) {
         Some(near) => (UNKNOWN.to_owned(), Some(near.to_owned())),
-        None => (instead_of(key, valid), None),
+        None => match elsewhere(section, key) {
+            Some(place) => (format!("{UNKNOWN}: {place}"), None),
+            None => (instead_of(key, valid), None),
+        },
     }
 }
 

@@ -153,8 +153,9 @@ impl<P: Process> PageQuotaFilter<P> {
                 origin: "workload.page_quota.pages".into(),
                 found: self.quota.pages.to_string(),
                 expected: format!(
-                    "a number that {} requests of this workload can have; {nearest} is the nearest",
-                    self.quota.requests
+                    "a number that each {} requests in a row can have: those from request {} on come as near as {nearest}",
+                    self.quota.requests,
+                    (self.begun as u64 - 1) * self.quota.requests + 1
                 ),
                 ..SourceError::default()
             });

@@ -659,7 +659,7 @@ fn a_quota_that_cannot_be_met_names_the_nearest_one() {
     let mut source = config.factory(SPACE, None, None).unwrap().open(0).unwrap();
     let error = source.fill(&mut Vec::new(), 4096).unwrap_err().to_string();
     assert!(
-        error.starts_with("workload.page_quota.pages: found \"1000\", expected a number that 1000"),
+        error.starts_with("workload.page_quota.pages: found \"1000\", expected a number that each 1000 requests in a row can have: those from"),
         "{error}"
     );
     for (quota, key) in

@@ -172,6 +172,9 @@ def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], 
     for by in schemes:
         others = [axis for axis in axes if axis not in {by, "seed"} and not _follows(frame, axis, by)]
         first = frame[by][0]
+        # What changes along with it has a share in the difference.
+        along = [labels.name(axis) for axis in axes if axis not in {by, "seed"} and _follows(frame, axis, by)]
+        called = f"{labels.name(by)}, with {' and '.join(along)}" if along else labels.name(by)
         for metric in shown:
             try:
                 found = compare(_averaged(frame, by, others, metric), by, metric, at=[], baseline=first)
@@ -187,7 +190,7 @@ def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], 
                 between = row["difference"], row["difference_low"], row["difference_high"]
                 told = row["verdict"] or "one seed: not known"
                 against = f"{labels.value_text(by, row[by])} minus {labels.value_text(by, first)}"
-                cells = [labels.name(by), against, name, estimate(*between, unit.scale, "+", unit.unit), told]
+                cells = [called, against, name, estimate(*between, unit.scale, "+", unit.unit), told]
                 rows.append([*cells, points.get(row[by], "-")])
     if not rows:
         return None

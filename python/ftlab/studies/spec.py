@@ -257,6 +257,7 @@ class Study:
     def _check_distinct(self, group: tuple[str, ...]) -> None:
         """Refuse values that come again: tables and analyses could not separate their runs from those before."""
         known: set[str] = set()
+        called: set[str] = set()
         for values in zip(*(self._values[name] for name in group), strict=True):
             texts = {canonical([_even(each.value) for each in values])}
             if not any(isinstance(each.value, dict) for each in values):
@@ -266,6 +267,14 @@ class Study:
                 told = ", ".join(f"{name} = {shown(each.value)}" for name, each in zip(group, values, strict=True))
                 raise ConfigError(f"{values[0].place}: {told} is stated twice: it would give the same runs again")
             known |= texts
+            names = canonical([each.label for each in values])
+            if names in called:
+                told = " and ".join(shown(each.label) for each in values)
+                raise ConfigError(
+                    f"{values[0].place}: another value of {', '.join(group)} is called {told} too: tables could not "
+                    "separate their runs. Give each a label of its own"
+                )
+            called.add(names)
 
     def _read_table(self, table: Any, axes: dict[str, list[_Value]]) -> None:
         """Add the axes of ``[axes]``."""

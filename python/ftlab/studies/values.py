@@ -120,7 +120,8 @@ def _counted(low: Decimal, high: Decimal, count: object, scale: object) -> list[
 def range_values(spec: dict[str, Any]) -> list[int | float]:
     """Give the values of a range: ``{from, to, step}``, ``{from, to, factor}`` or ``{from, to, count, scale}``.
 
-    Both ends belong to it. Sizes with units become bytes. ``whole`` rounds to whole numbers and drops repetitions.
+    It has both ends, but ends before ``to`` where no ``step`` or ``factor`` meets it. Sizes with units become bytes.
+    ``whole`` rounds to whole numbers and drops repetitions.
 
     Raises:
         ValueError: It is no range; the message says what is wrong.

@@ -34,7 +34,8 @@ pub struct FinancialConfig {
     /// Default: reads stay reads, as they were recorded.
     pub all_writes: bool,
     /// Bytes that log, counter and records use at all; they lie scattered over the footprint. Scans of tables and of a
-    /// backup read more: all of the footprint that is their units'. 512 MiB when absent.
+    /// backup read more: all of the footprint that is their units'. Each of 24 units has whole regions of 128 KiB, so that it
+    /// may be up to 3 MiB more. 512 MiB when absent.
     ///
     /// Default: 0.5 GB, which Financial1 uses of its 16 GB (published).
     #[serde(deserialize_with = "quantity::bytes")]

@@ -11,7 +11,7 @@ use crate::key_set::keys;
 use crate::kind::{Kind, PLACED, Plan};
 use crate::process::{AddressRange, Emitter, Hyperexponential, NS_PER_S, Process};
 use crate::refusal::refuse;
-use ftlab_core::rng::{Rng, splitmix};
+use ftlab_core::rng::Rng;
 
 /// Keys of kind `web_search`. Measured on the first requests of the SPC trace WebSearch1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,8 @@ const PLACE: u64 = 64;
 pub(crate) const SECTORS: u64 = 1 << 17;
 const INDEX_BYTES: u64 = 16 << 30;
 const GAP_CV: f64 = 1.33;
+/// What lists are like is drawn apart from the passes over them.
+const LISTS: u64 = u64::MAX;
 /// Sectors of lists, or of the two parts of long ones, and how many of a hundred have at most these.
 const SIZES: [(u64, u64); 4] = [(16, 60), (32, 72), (48, 80), (64, 100)];
 
@@ -120,9 +122,9 @@ impl Search {
 
     /// What is drawn once for a place, for ever: two numbers below 100 and one from 0 to 1.
     fn list(&self, device: usize, place: u64) -> (u64, u64, f64) {
-        let mut state = self.seed ^ (device as u64) << 48 ^ place;
-        let drawn = splitmix(&mut state);
-        (drawn % 100, (drawn >> 32) % 100, (splitmix(&mut state) >> 11) as f64 / (1u64 << 53) as f64)
+        let mut rng = Rng::for_path(self.seed, &[LISTS, device as u64, place]);
+        let drawn = rng.next_u64();
+        (drawn % 100, (drawn >> 32) % 100, rng.unit())
     }
 
     fn sectors(percent: u64) -> u64 {
@@ -177,5 +179,34 @@ impl Kind for Keys {
         let range = common.address_range_of(capacity_bytes, "web_search", SECTORS)?;
         table.fits(range)?;
         Ok(Plan::of_process(move |seed, pass| Search::new(&table, range, seed, pass)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_seed_has_lists_of_its_own() {
+        let of_seed = |seed| {
+            let area = AddressRange { start: 0, sectors: SECTORS };
+            let search = Search::new(&SearchConfig { devices: 2, ..SearchConfig::default() }, area, seed, 0);
+            let list = |device, place| Search::sectors(search.list(device, place).0);
+            [0, 1].map(|device| (0..1024).map(|place| list(device, place)).collect::<Vec<_>>())
+        };
+        let lists: Vec<_> = [1, 2, 3, 6].map(of_seed).into_iter().flatten().collect();
+        for (at, one) in lists.iter().enumerate() {
+            for other in &lists[..at] {
+                for shift in 0..8 {
+                    let same =
+                        one.iter().zip(0..).filter(|(size, place)| other[place ^ shift] == **size).count();
+                    // By chance: 0.6^2 + 0.12^2 + 0.08^2 + 0.2^2 of them, 431.
+                    assert!(
+                        (330..530).contains(&same),
+                        "{same} of 1,024 are the same, places apart by {shift}"
+                    );
+                }
+            }
+        }
     }
 }
