@@ -584,7 +584,8 @@ def test_policies_are_compared_whatever_varies_first() -> None:
     one = frame.filter(seed=1)
     assert rows(one)[0][4:] == ["one seed: not known", "4 not known"]
     # What is zipped with a policy has a share in what it is compared by.
-    zipped = frame.with_columns(pl.when(pl.col("ftl.gc") == "fifo").then(64).otherwise(256).alias("geometry.blocks_per_plane"))
+    blocks = pl.when(pl.col("ftl.gc") == "fifo").then(64).otherwise(256)
+    zipped = frame.with_columns(blocks.alias("geometry.blocks_per_plane"))
     table = study._compared(zipped, [*axes, "geometry.blocks_per_plane"], schemes, shown)
     assert table is not None
     assert [row[0] for row in table.rows] == ["victim policy, with blocks per plane", "over-provisioning"]
