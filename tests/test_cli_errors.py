@@ -42,7 +42,10 @@ def refused(ran: Ran, *parts: str) -> None:
         (DRIVE + "[fttl]\n", ["drive.toml:7:2: fttl: unknown key", 'did you mean "ftl"?']),
         (DRIVE + "[ftl]\nover_provisioning = 0\n", ["drive.toml:8:1", "must be above 0"]),
         (DRIVE + "[ftl]\ngc_low_free_blocks = 20\n", ["ftl.over_provisioning", "mapping units", "ftl.gc_low"]),
-        (DRIVE + "[ftl]\ngc_low_free_blocks = 63\n", ["drive.toml:8:1: ftl.gc_low_free_blocks", "at most 62 with the 64 blocks"]),
+        (
+            DRIVE + "[ftl]\ngc_low_free_blocks = 63\n",
+            ["drive.toml:8:1: ftl.gc_low_free_blocks", "at most 62 with the 64 blocks"],
+        ),
         (
             DRIVE + "[ftl]\ngc_high_free_blocks = 255\n",
             ["drive.toml:8:1: ftl.gc_high_free_blocks = 255", "the 64 blocks"],
