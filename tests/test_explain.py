@@ -487,6 +487,9 @@ def test_what_cannot_be_explained(tmp_path: Path) -> None:
 
     assert "has no requests.parquet: run it again with --out DIR --requests-log" in refused(out)
     assert "does not exist" in refused(tmp_path / "nowhere")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "store.json").write_text("{}")
+    assert "is the store of a study, which keeps no request log" in refused(tmp_path / "store")
     pl.DataFrame({"index": [0], "op": ["read"], "latency_ns": [5]}).write_parquet(out / "requests.parquet")
     assert "has no column service_overhead_ns: run it again" in refused(out)
     (out / "requests.parquet").write_bytes(b"nothing")

@@ -193,6 +193,8 @@ def read(log: str | os.PathLike[str]) -> pl.DataFrame:
     path = Path(log)
     if path.is_dir():
         folder, path = path, path / "requests.parquet"
+        if (folder / "store.json").is_file():
+            raise InputError(f"{folder}: is the store of a study, which keeps no request log: do one of its runs alone")
         if not path.is_file():
             raise InputError(f"{folder}: has no requests.parquet: run it again with --out DIR --requests-log")
     try:

@@ -27,8 +27,8 @@ static OF_WORKLOADS: LazyLock<Names> = LazyLock::new(|| names(&schema::<Workload
 fn names(schema: &Value) -> Names {
     let mut names = Names { sections: Vec::new(), keys: Vec::new() };
     for (section, about) in schema["properties"].as_object().into_iter().flatten() {
-        // What stand-ins say of themselves is nobody's to set.
-        if section == "calibration" || section == "stand_in" {
+        // What a file says of itself is nobody's to set.
+        if ["calibration", "extends", "stand_in"].contains(&section.as_str()) {
             continue;
         }
         let about = resolved(schema, about);
@@ -46,31 +46,24 @@ fn resolved<'a>(schema: &'a Value, about: &'a Value) -> &'a Value {
     name.map_or(referred, |name| &schema["$defs"][name])
 }
 
-/// Where else a key could stand that a section of a file does not have; the section is empty for the file itself.
+/// Where a key could stand that a section of a file does not have; the section is empty for the file itself.
 pub(crate) fn elsewhere(section: &str, key: &str) -> Option<String> {
-    let is_of_workload = section == "workload" || section.starts_with("workload.");
-    let (own, other, others) = if is_of_workload {
-        (&*OF_WORKLOADS, &*OF_DEVICES, Kind::Device)
-    } else {
-        (&*OF_DEVICES, &*OF_WORKLOADS, Kind::Workload)
-    };
-    let same = |names: &Names| -> Vec<String> {
-        let same = |name: &&String| name.rsplit('.').next() == Some(key);
-        names.keys.iter().filter(same).cloned().collect()
-    };
-    let here = same(own);
-    if (1..=MOST).contains(&here.len()) {
-        return Some(format!("here it is {}", here.join(" or ")));
-    }
-    let there = same(other);
-    if here.is_empty() && (1..=MOST).contains(&there.len()) {
-        return Some(format!("in the file of a {} it is {}", others.noun(), there.join(" or ")));
+    let kinds = [(Kind::Device, &*OF_DEVICES), (Kind::Workload, &*OF_WORKLOADS)];
+    let places = kinds.map(|(kind, names)| {
+        let same = |name: &&str| name.rsplit('.').next() == Some(key);
+        let same: Vec<&str> = names.keys.iter().map(String::as_str).filter(same).collect();
+        (1..=MOST).contains(&same.len()).then(|| format!("a {} has it as {}", kind.noun(), same.join(" or ")))
+    });
+    let places: Vec<String> = places.into_iter().flatten().collect();
+    if !places.is_empty() {
+        return Some(places.join(", and "));
     }
     if !section.is_empty() {
         return None;
     }
-    if other.sections.iter().any(|name| name == key) {
-        return Some(format!("the file of a {} has it", others.noun()));
+    let owner = kinds.into_iter().find(|(_, names)| names.sections.iter().any(|name| name == key));
+    if let Some((kind, _)) = owner {
+        return Some(format!("a {} has it", kind.noun()));
     }
     OF_STUDIES.contains(&key).then(|| "a study has it, which `ftlab study run` takes".into())
 }

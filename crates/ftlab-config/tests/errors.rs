@@ -180,18 +180,18 @@ fn steps_on_a_command_line_say_what_is_wrong_with_them() {
 #[test]
 fn keys_at_the_wrong_place_say_where_they_belong() {
     for (assignment, expected) in [
-        ("queue_depth=8", "unknown key: here it is host.queue_depth"),
-        ("channels=3", "unknown key: here it is geometry.channels"),
-        ("ftl.queue_depth=8", "unknown key: here it is host.queue_depth"),
-        ("requests=5", "unknown key: in the file of a workload it is workload.requests"),
-        ("workload.requests=5", "workload: unknown key: the file of a workload has it"),
+        ("queue_depth=8", "unknown key: a device has it as host.queue_depth"),
+        ("channels=3", "unknown key: a device has it as geometry.channels"),
+        ("ftl.queue_depth=8", "unknown key: a device has it as host.queue_depth"),
+        ("requests=5", "unknown key: a workload has it as workload.requests"),
+        ("workload.requests=5", "workload: unknown key: a workload has it"),
         ("axes=5", "unknown key: a study has it, which `ftlab study run` takes"),
     ] {
         let error = load_device("tlc-small", &[assignment.into()]).unwrap_err().to_string();
         assert_eq!(error, format!("--set {assignment}: {expected}"));
     }
     let error = load_workload("uniform", &["queue_depth=8".into()]).unwrap_err().to_string();
-    assert_eq!(error, "--set queue_depth=8: unknown key: in the file of a device it is host.queue_depth");
+    assert_eq!(error, "--set queue_depth=8: unknown key: a device has it as host.queue_depth");
 }
 
 #[test]

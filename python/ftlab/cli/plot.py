@@ -108,7 +108,8 @@ def plot(
 
     Such as: --x ftl.over_provisioning --y write_amplification.total --color ftl.gc --out figure
 
-    Over time: --kind series --y read_p50_ns --upto read_p99_ns --color ftl.gc --out figure
+    Over time, of a study with options.series = "auto": --kind series --y read_p50_ns --upto read_p99_ns
+    --color ftl.gc --out figure
     """
     draw = getattr(figures, kind)
     options = {name: value for name, value in given.items() if value not in {None, ()}}
