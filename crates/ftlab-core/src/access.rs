@@ -134,24 +134,33 @@ impl<'a> Access<'a> {
     }
 
     /// What it touches of its `index`-th unit. A unit has `sectors_per_unit`.
-    #[inline]
+    #[inline(always)]
     pub fn unit(&self, index: u32, sectors_per_unit: u32) -> UnitAccess<'a> {
-        let (offset, span, parts) = if self.parts.is_empty() {
-            let start = if index == 0 { self.first_sector } else { 0 };
-            let end = (self.first_sector + self.sectors - index * sectors_per_unit).min(sectors_per_unit);
-            let offset = if index == 0 { 0 } else { index * sectors_per_unit - self.first_sector };
-            (offset, start..end, self.parts)
+        if !self.parts.is_empty() {
+            return self.unit_of_parts(index);
+        }
+        let start = if index == 0 { self.first_sector } else { 0 };
+        let end = (self.first_sector + self.sectors - index * sectors_per_unit).min(sectors_per_unit);
+        let sectors = end - start;
+        let versions = if self.versions.is_empty() {
+            self.versions
         } else {
-            let (offset, parts) = self.parts_of(index);
-            (offset, 0..parts.iter().map(|part| part.sectors).sum(), parts)
+            let offset = if index == 0 { 0 } else { index * sectors_per_unit - self.first_sector };
+            &self.versions[offset as usize..(offset + sectors) as usize]
         };
-        let sectors = span.len() as u32;
+        UnitAccess { sectors, span: start..end, parts: self.parts, versions }
+    }
+
+    #[inline(never)]
+    fn unit_of_parts(&self, index: u32) -> UnitAccess<'a> {
+        let (offset, parts) = self.parts_of(index);
+        let sectors = parts.iter().map(|part| part.sectors).sum();
         let versions = if self.versions.is_empty() {
             self.versions
         } else {
             &self.versions[offset as usize..(offset + sectors) as usize]
         };
-        UnitAccess { sectors, span, parts, versions }
+        UnitAccess { sectors, span: 0..sectors, parts, versions }
     }
 
     /// Sectors that it touches of its `index`-th unit.
@@ -174,12 +183,27 @@ pub struct UnitAccess<'a> {
 }
 
 impl UnitAccess<'_> {
+    /// The sectors as a set, the first of the unit in its lowest bit. Units have at most 64.
+    #[inline(always)]
+    pub fn mask(&self) -> u64 {
+        if self.parts.is_empty() {
+            return bits(&self.span);
+        }
+        self.parts.iter().fold(0, |mask, part| mask | bits(&part.range()))
+    }
+
     /// The sectors, within the unit, in the order of the access.
     #[inline]
     pub fn ranges(&self) -> impl Iterator<Item = Range<u32>> {
         let span = self.parts.is_empty().then(|| self.span.clone());
         span.into_iter().chain(self.parts.iter().map(|part| part.range()))
     }
+}
+
+/// The sectors of `range`, all below 64, as a set.
+#[inline]
+pub const fn bits(range: &Range<u32>) -> u64 {
+    if range.end <= range.start { 0 } else { (u64::MAX >> (64 - (range.end - range.start))) << range.start }
 }
 
 /// Whole pages in the order of a block: the n-th holds the unit `first + n * stride`, and those after it in its other slots.

@@ -108,6 +108,7 @@ impl Rate {
     }
 
     /// Whether transfers take no time at all.
+    #[inline]
     pub fn is_instant(self) -> bool {
         self.ps_per_byte == 0.0
     }

@@ -198,14 +198,16 @@ fn what_waits_takes_few_bytes_a_command() {
 fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
     let _alone = ALONE.lock().unwrap();
     let orders = BufferKind::ALL.iter().map(|kind| kind.name()).filter(|name| *name != "none");
-    for (kind, timing, slots) in orders.flat_map(|kind| [(kind, true, 1), (kind, false, 1), (kind, false, 4)])
-    {
+    // Of 4 KiB. There are tables that differ where there are few.
+    let frames = [512, 2048];
+    let all = orders.flat_map(|kind| [(kind, true, 1), (kind, false, 1), (kind, false, 4)]);
+    for ((kind, timing, slots), frames) in all.flat_map(|how| frames.map(|frames| (how, frames))) {
         let text = json!({
             "geometry": { "channels": 2, "ways": 1, "planes": 2, "blocks_per_plane": 128, "pages_per_block": 32 / slots,
                 "page_bytes": 4096 * slots, "mapping_unit_bytes": 4096 },
             "ftl": { "over_provisioning": 0.5 },
             "host": { "arrival": "closed", "queue_depth": 8 },
-            "buffer": { "kind": kind, "bytes": 8 << 20, "rate": "cave", "access_us": 1 },
+            "buffer": { "kind": kind, "bytes": frames * 4096, "rate": "cave", "access_us": 1 },
         });
         let config: DeviceConfig = serde_json::from_value(text).unwrap();
         config.validate().unwrap();
@@ -220,8 +222,10 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         );
         let counts = outcome.summary.parts.get::<BufferCounts>().unwrap();
         let of_frame = counts.table_bytes as f64 / counts.frames as f64;
-        println!("{kind}, clock: {timing}: {of_frame:.1} bytes a frame");
-        assert!(of_frame <= 48.0, "{kind}: {of_frame} bytes a frame");
+        println!("{frames} frames, {kind}, clock: {timing}: {of_frame:.1} bytes a frame");
+        // Where there are few, what they take together is little all the same.
+        let limit = if frames > 1024 { 48.0 } else { 64.0 };
+        assert!(of_frame <= limit, "{frames} frames, {kind}: {of_frame} bytes a frame");
         assert!(outcome.summary.memory.table_bytes <= bytes_at_most(&config, false) + (64 << 10));
     }
 }

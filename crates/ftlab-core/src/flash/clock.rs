@@ -288,8 +288,10 @@ impl Servers {
     }
 
     /// From when to when `bytes` that come now are moved; `None` when that takes no time.
+    #[inline(always)]
     pub(super) fn serve(&mut self, memory: Memory, bytes: u32, now: Time) -> Option<(Time, Time)> {
-        self.occupy(memory, self.rates[memory as usize].span(bytes.into()), now)
+        let rate = self.rates[memory as usize];
+        if rate.is_instant() { None } else { self.occupy(memory, rate.span(bytes.into()), now) }
     }
 
     /// From when to when something goes on that comes now and takes `span`; `None` when that takes no time.

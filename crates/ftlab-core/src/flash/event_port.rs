@@ -444,6 +444,27 @@ impl EventPort {
 }
 
 impl EventPort {
+    /// The later of two moments, of which neither is known to have passed.
+    fn join_two(&mut self, first: Ticket, second: Ticket) -> Ticket {
+        if self.has_ended(first) {
+            return second;
+        }
+        if self.has_ended(second) {
+            return first;
+        }
+        if let (Item::Command { lane: one, turn: early }, Item::Command { lane: other, turn: late }) =
+            (first.item(), second.item())
+            && one == other
+        {
+            // Lanes run their commands in order: the later one ends last.
+            return if late > early { second } else { first };
+        }
+        let (node, ticket) = self.new_node(Stands::Join, (0, 0));
+        self.wait_for(node, first);
+        self.wait_for(node, second);
+        ticket
+    }
+
     /// Start what has become able to start.
     #[inline]
     fn settle(&mut self) {
@@ -475,24 +496,13 @@ impl FlashPort for EventPort {
         Ticket::READY
     }
 
+    #[inline]
     fn join(&mut self, first: Ticket, second: Ticket) -> Ticket {
-        if self.has_ended(first) {
+        // Most often there is nothing to wait for, and nobody needs to be asked.
+        if first == Ticket::READY || first == second {
             return second;
         }
-        if self.has_ended(second) || first == second {
-            return first;
-        }
-        if let (Item::Command { lane: one, turn: early }, Item::Command { lane: other, turn: late }) =
-            (first.item(), second.item())
-            && one == other
-        {
-            // Lanes run their commands in order: the later one ends last.
-            return if late > early { second } else { first };
-        }
-        let (node, ticket) = self.new_node(Stands::Join, (0, 0));
-        self.wait_for(node, first);
-        self.wait_for(node, second);
-        ticket
+        if second == Ticket::READY { first } else { self.join_two(first, second) }
     }
 
     fn gather(&mut self, all: &mut Gathering<Ticket>, one: Ticket) {
@@ -538,6 +548,7 @@ impl FlashPort for EventPort {
         self.delayed(span, after)
     }
 
+    #[inline]
     fn memory(&mut self, memory: Memory, bytes: u32) -> Ticket {
         let Some(at) = self.servers.serve(memory, bytes, self.now) else { return self.ready() };
         self.ledger.moved(memory, at);

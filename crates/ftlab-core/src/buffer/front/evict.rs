@@ -1,7 +1,7 @@
 //! What goes from the buffer to flash: evictions, flushes, and the rest at the end of a run.
 
-use super::{NOBODY, WriteBuffer, add_parts, bits};
-use crate::access::{Access, Group};
+use super::{NOBODY, WriteBuffer, add_parts};
+use crate::access::{Access, Group, bits};
 use crate::buffer::front::select::{DEPTH, keep_distinct};
 use crate::buffer::keys::{Select, Wait};
 use crate::buffer::order::{Buffered, FrameId, VictimUnit};
@@ -254,6 +254,7 @@ impl<T: Ticket> WriteBuffer<T> {
 
     /// Write what is dirty of `frames` as one access of `group`, of which `rest` units follow: whole units where frames hold
     /// them.
+    #[inline(always)]
     fn write_page<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
         flash: &mut Flash<P>,
@@ -262,16 +263,39 @@ impl<T: Ticket> WriteBuffer<T> {
         (group, rest): (Group, u32),
         after: T,
     ) -> FlashResult<T> {
-        let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
         if let ([frame], false) = (frames, flash.nand.verifies())
             && let Some(sectors) = self.frames.leaving_span(*frame)
         {
             let after = flash.port.join(after, self.frames.ready(&flash.port, *frame));
-            let lpn = self.frames.page(*frame).lpn;
-            let access =
-                Access { lpn, first_sector: sectors.start, sectors: sectors.end - sectors.start, ..context };
+            let access = Access {
+                lpn: self.frames.page(*frame).lpn,
+                units: 1,
+                first_sector: sectors.start,
+                sectors: sectors.end - sectors.start,
+                rest,
+                group,
+                stream: 0,
+                cause: Cause::CacheFlush,
+                fua: false,
+                parts: &[],
+                versions: &[],
+            };
             return below.write(flash, &access, after);
         }
+        self.write_gathered(flash, below, frames, (group, rest), after)
+    }
+
+    /// The same for frames of several units, or with sectors that do not follow each other, or with versions.
+    #[inline(never)]
+    fn write_gathered<P: FlashPort<Ticket = T>, L: Layer<P>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        below: &mut L,
+        frames: &[FrameId],
+        (group, rest): (Group, u32),
+        after: T,
+    ) -> FlashResult<T> {
+        let context = Access { group, rest, cause: Cause::CacheFlush, ..Access::span(Lpn(0), 1, 0, 1) };
         let mut after = after;
         let (mut parts, mut versions) =
             (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));

@@ -15,14 +15,15 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 struct Masks {
     words: Vec<u64>,
-    /// Base-2 logarithm of the sectors of a unit.
+    /// Base-2 logarithm of the sectors of a unit, and the set of all of them.
     shift: u32,
+    full: u64,
 }
 
 impl Masks {
     fn new(frames: u32, shift: u32) -> Self {
         let bits = u64::from(frames) << shift;
-        Self { words: table::zeros(bits.div_ceil(64) as usize), shift }
+        Self { words: table::zeros(bits.div_ceil(64) as usize), shift, full: u64::MAX >> (64 - (1 << shift)) }
     }
 
     /// The word of a frame, and where in it its bits begin.
@@ -33,14 +34,9 @@ impl Masks {
     }
 
     #[inline]
-    fn full(&self) -> u64 {
-        u64::MAX >> (64 - (1 << self.shift))
-    }
-
-    #[inline]
     fn get(&self, frame: FrameId) -> u64 {
         let (word, bit) = self.place(frame);
-        (self.words[word] >> bit) & self.full()
+        (self.words[word] >> bit) & self.full
     }
 
     /// Put `mask` into the set.
@@ -54,9 +50,8 @@ impl Masks {
     #[inline]
     fn take(&mut self, frame: FrameId) -> u64 {
         let (word, bit) = self.place(frame);
-        let full = self.full();
         let word = &mut self.words[word];
-        let mask = (*word >> bit) & full;
+        let mask = (*word >> bit) & self.full;
         *word ^= mask << bit;
         mask
     }
@@ -64,11 +59,13 @@ impl Masks {
     #[inline]
     fn set(&mut self, frame: FrameId, mask: u64) {
         let (word, bit) = self.place(frame);
-        let full = self.full();
         let word = &mut self.words[word];
-        *word = (*word & !(full << bit)) | (mask << bit);
+        *word = (*word & !(self.full << bit)) | (mask << bit);
     }
 }
+
+/// The tables of so few frames stay in the cache of a processor without being asked for.
+pub(super) const FEW: u32 = 1024;
 
 /// A table of `NONE`.
 fn nothing(len: usize) -> Vec<u32> {
@@ -119,18 +116,19 @@ pub(crate) struct Frames<T> {
 
 impl<T: Ticket> Frames<T> {
     /// As many as `frames` for a drive of `pages`, all free. What is held and dirty is known for each of the
-    /// `parts` of a page, and as many versions as `versions_each`.
-    pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32) -> Self {
+    /// `parts` of a page, and as many versions as `versions_each`. `ready` is a moment that has passed.
+    pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32, ready: T) -> Self {
         let shift = parts.trailing_zeros();
-        // More than half are empty: a search ends where it begins, mostly. Orders leave no room for more.
-        let slots = u64::from(frames) * 9 / 4 + 2;
+        // More than half are empty: a search ends where it begins, mostly. Orders leave no room for more, unless there are few
+        // frames: where all else is near the processor, a search that goes on is what costs.
+        let slots = if frames <= FEW { u64::from(frames) * 5 } else { u64::from(frames) * 9 / 4 + 2 };
         let is_direct = u64::from(pages) <= slots;
         let slots = if is_direct { pages.into() } else { slots };
         Self {
             lpns: nothing(frames as usize),
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
-            ready: Moments::new(frames),
+            ready: Moments::new(frames, ready),
             directory: nothing(slots as usize),
             is_direct,
             fresh: 0,
@@ -380,7 +378,7 @@ impl<T: Ticket> Frames<T> {
     /// gives it, so that nothing is read first.
     #[inline]
     pub(crate) fn completed(&self, frame: FrameId, mask: u64) -> u64 {
-        let full = self.held.full();
+        let full = self.held.full;
         if mask != 0 && self.held.get(frame) | mask == full { full } else { mask }
     }
 
@@ -388,9 +386,12 @@ impl<T: Ticket> Frames<T> {
     #[inline]
     pub(crate) fn leaving_span(&self, frame: FrameId) -> Option<std::ops::Range<u32>> {
         let mask = self.completed(frame, self.dirty.get(frame));
-        let end = 64 - mask.leading_zeros();
+        if mask == 0 {
+            return None;
+        }
         let start = mask.trailing_zeros();
-        (start < end && mask.count_ones() == end - start).then_some(start..end)
+        let row = mask >> start;
+        (row & row.wrapping_add(1) == 0).then(|| start..64 - mask.leading_zeros())
     }
 
     #[inline]
@@ -476,11 +477,12 @@ mod tests {
 
     #[test]
     fn every_page_is_found_where_it_is() {
-        // With 160 pages a table with open addresses, with 77 an entry for each page.
-        for (pages, parts) in [(160, 1), (160, 8), (160, 64), (77, 8)] {
-            let mut frames = Frames::<()>::new(50, pages, parts, parts);
+        // With 77 pages an entry for each page, otherwise a table with open addresses, which has less room for many frames.
+        for (count, pages, parts) in [(50, 260, 1), (50, 260, 8), (50, 260, 64), (50, 77, 8), (1100, 2500, 8)]
+        {
+            let mut frames = Frames::<()>::new(count, pages, parts, parts, ());
             assert_eq!(frames.is_direct, pages == 77);
-            let mut free: VecDeque<u32> = (0..50).collect();
+            let mut free: VecDeque<u32> = (0..count).collect();
             let mut model = std::collections::BTreeMap::new();
             let mut rng = Rng::new(u64::from(parts), "frames");
             for step in 0..20_000_u64 {

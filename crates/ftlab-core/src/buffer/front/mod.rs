@@ -15,7 +15,7 @@ mod rate;
 mod select;
 mod serve;
 
-use crate::access::{Access, Part};
+use crate::access::{Access, Part, bits};
 use crate::buffer::Orders;
 use crate::buffer::front::rate::Rate;
 use crate::buffer::keys::{Select, Wait, WriteMode};
@@ -132,7 +132,9 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
     #[inline(always)]
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if let Some(buffer) = &self.buffer {
-            buffer.look_ahead(lpn, stage);
+            if buffer.frames.count() > frames::FEW {
+                buffer.look_ahead(lpn, stage);
+            }
             // What is below is touched by misses, and evictions ask for what they touch.
             if stage > 0 && !buffer.writes_through {
                 return;
@@ -289,7 +291,7 @@ impl<T: Ticket> WriteBuffer<T> {
         let list = |length: usize| Vec::with_capacity(length.min(frames as usize));
         let page_sectors = (geometry.slots_per_page * per_unit) as usize;
         Some(Self {
-            frames: Frames::new(frames, shape.logical_units, per_unit, versions_each),
+            frames: Frames::new(frames, shape.logical_units, per_unit, versions_each, ready),
             order: config.buffer.kind.build(&shape)?,
             is_ending: false,
             draining: ready,
@@ -405,12 +407,6 @@ impl<T: Ticket> WriteBuffer<T> {
             }
         }
     }
-}
-
-/// The sectors of `range` as a set.
-#[inline]
-const fn bits(range: &std::ops::Range<u32>) -> u64 {
-    if range.end <= range.start { 0 } else { (u64::MAX >> (64 - (range.end - range.start))) << range.start }
 }
 
 /// The parts of `lpn` that `mask` names, each of sectors that follow each other.

@@ -1,7 +1,7 @@
 //! What the host asks of the buffer: writes, reads and trims.
 
-use super::{Happened, WriteBuffer, add_parts, bits};
-use crate::access::{Access, Part, UnitAccess};
+use super::{Happened, WriteBuffer, add_parts};
+use crate::access::{Access, Part, UnitAccess, bits};
 use crate::buffer::order::FrameId;
 use crate::cause::Command;
 use crate::error::FlashResult;
@@ -10,12 +10,6 @@ use crate::flash::port::{FlashPort, Memory, Ticket};
 use crate::geometry::{Lpn, SECTOR_BYTES};
 use crate::layer::Layer;
 use crate::time::Time;
-
-/// What an access touches of a unit, as a set of sectors.
-#[inline]
-fn mask_of(unit: &UnitAccess<'_>) -> u64 {
-    unit.ranges().fold(0, |mask, range| mask | bits(&range))
-}
 
 /// The sectors of a set, ascending.
 fn sectors_of(mut mask: u64) -> impl Iterator<Item = usize> {
@@ -105,7 +99,7 @@ impl<T: Ticket> WriteBuffer<T> {
         unit: &UnitAccess<'_>,
         moved: &Moved<T>,
     ) -> FlashResult<T> {
-        let mask = mask_of(unit);
+        let mask = unit.mask();
         let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
             self.counts.write_hits += 1;
             self.order.on_hit(self.frames.page(frame), true);
@@ -210,12 +204,12 @@ impl<T: Ticket> WriteBuffer<T> {
         self.takes_place &= access.rest > 0;
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
-            self.note(lpn, mask_of(&unit), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
-            self.note_left(flash, lpn, mask_of(&unit), before, done);
+            self.note(lpn, unit.mask(), || Happened::Written(unit.versions.first().copied().unwrap_or(0)));
+            self.note_left(flash, lpn, unit.mask(), before, done);
             match past {
                 Past::Through => self.keep_copy(flash, below, lpn, &unit, in_frames)?,
                 Past::Durable => self.made_durable(flash, lpn, &unit, done),
-                Past::Sequential => self.drop_sectors(lpn, mask_of(&unit)),
+                Past::Sequential => self.drop_sectors(lpn, unit.mask()),
             }
         }
         if access.rest == 0 {
@@ -229,7 +223,7 @@ impl<T: Ticket> WriteBuffer<T> {
     fn takes_dirty(&self, access: &Access<'_>, past: Past) -> bool {
         (0..access.units).any(|index| {
             let mask = match past {
-                Past::Sequential => mask_of(&access.unit(index, self.per_unit)),
+                Past::Sequential => access.unit(index, self.per_unit).mask(),
                 Past::Through | Past::Durable => u64::MAX,
             };
             let frame = self.frames.find(access.lpn_at(index));
@@ -240,7 +234,7 @@ impl<T: Ticket> WriteBuffer<T> {
     /// Whether frames hold the rest of a unit of which an access writes a part.
     fn completes(&self, access: &Access<'_>) -> bool {
         (0..access.units).any(|index| {
-            let mask = mask_of(&access.unit(index, self.per_unit));
+            let mask = access.unit(index, self.per_unit).mask();
             let frame = self.frames.find(access.lpn_at(index));
             frame.is_some_and(|frame| self.frames.completed(frame, mask) != mask)
         })
@@ -261,7 +255,7 @@ impl<T: Ticket> WriteBuffer<T> {
         versions.clear();
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
-            let new = mask_of(&unit);
+            let new = unit.mask();
             let mut mask = new;
             let frame = self.frames.find(lpn);
             if let Some(frame) = frame {
@@ -292,7 +286,7 @@ impl<T: Ticket> WriteBuffer<T> {
         unit: &UnitAccess<'_>,
         after: T,
     ) -> FlashResult<()> {
-        let mask = mask_of(unit);
+        let mask = unit.mask();
         let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
             self.counts.write_hits += 1;
             self.order.on_hit(self.frames.page(frame), false);
@@ -324,7 +318,7 @@ impl<T: Ticket> WriteBuffer<T> {
             return;
         };
         self.counts.write_hits += 1;
-        let mask = mask_of(unit);
+        let mask = unit.mask();
         self.order.on_hit(self.frames.page(frame), true);
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
@@ -438,14 +432,11 @@ impl<T: Ticket> WriteBuffer<T> {
         let (mut moment, mut sectors) = (after, 0);
         for index in 0..access.units {
             let (lpn, unit) = (access.lpn_at(index), access.unit(index, self.per_unit));
-            let mask = mask_of(&unit);
+            let mask = unit.mask();
             let mut held = 0;
             let frame = self.frames.find(lpn);
             if flash.nand.verifies() {
-                let versions = frame.map_or(&[][..], |frame| self.frames.versions(frame));
-                let known = frame.map_or(0, |frame| self.frames.held(frame));
-                let of = unit.ranges().flatten();
-                found.extend(of.map(|at| if (known >> at) & 1 == 1 { versions[at as usize] } else { 0 }));
+                self.find_versions(&unit, frame, found);
             }
             if let Some(frame) = frame {
                 held = self.frames.held(frame) & mask;
@@ -465,6 +456,15 @@ impl<T: Ticket> WriteBuffer<T> {
             }
         }
         (moment, sectors)
+    }
+
+    /// The versions of what is asked of a unit: those that its frame holds, and 0 of the rest.
+    #[inline(never)]
+    fn find_versions(&self, unit: &UnitAccess<'_>, frame: Option<FrameId>, found: &mut Vec<u32>) {
+        let versions = frame.map_or(&[][..], |frame| self.frames.versions(frame));
+        let known = frame.map_or(0, |frame| self.frames.held(frame));
+        let of = unit.ranges().flatten();
+        found.extend(of.map(|at| if (known >> at) & 1 == 1 { versions[at as usize] } else { 0 }));
     }
 
     /// Frames for the pages of `parts` that have none: others leave before anything is fetched (the buffer's algorithm in the

@@ -4,10 +4,7 @@
 ///
 /// Of a command it is the lane and the turn: how many commands its lane has been given by then. Of a node it is the
 /// place and the generation: once it has ended, its place is used again, with the next generation.
-///
-/// Buffers keep one beside a number of 32 bits: it needs no other alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(Rust, packed(4))]
 pub struct Ticket(u64);
 
 /// What ends: a command of a lane, or a node.

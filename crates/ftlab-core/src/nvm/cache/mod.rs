@@ -271,7 +271,7 @@ impl<T: Ticket> Nvm<T> {
         let flushes_back =
             matches!(&config.nvm.kind, NvmChoice::Basic(keys) if keys.basic_flush == BasicFlush::Writeback);
         Some(Self {
-            frames: Frames::new(frames, geometry.logical_units, 1, versions_each),
+            frames: Frames::new(frames, geometry.logical_units, 1, versions_each, flash.port.ready()),
             order: BufferChoice::from(keys.order).build(&shape)?,
             by_collector: Set::new(frames),
             tombstones: Set::new(geometry.logical_units),
