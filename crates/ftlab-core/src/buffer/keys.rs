@@ -163,7 +163,7 @@ pub struct CommonKeys {
     /// Default: no size is right for every drive, so it has to be said.
     #[serde(deserialize_with = "quantity::bytes")]
     pub bytes: u64,
-    /// When written data go to flash.
+    /// When written data go to flash. `through` is for orders that keep what is read.
     ///
     /// Default: back, since gathering writes is what a write buffer is for.
     pub write: WriteMode,
@@ -214,7 +214,7 @@ pub struct CommonKeys {
     /// Default: none, so that flash reads only what the host asks for.
     pub prefetch_pages: u32,
     /// Mapping units of a block, as orders that take or look at blocks see it; 0 (the default): of the block of the
-    /// translation layer, which may be clustered.
+    /// translation layer, which may be clustered. Other orders refuse it.
     ///
     /// Default: what a layer merges together is best written together.
     pub block_pages: u32,

@@ -267,7 +267,7 @@ pub struct EvictionSummary {
     /// `execution_ns` / `events_timed`.
     pub event_ns_mean: f64,
     /// How long one or more of them were under way: write time and collection time. With `buffer.wait = "event"` they
-    /// come one after the other.
+    /// come one after the other. Only a flush begins at once, beside what is under way.
     pub execution_ns: u64,
     /// Of `execution_ns`, programs of evicted pages, with what they read.
     pub write_ns: u64,
