@@ -168,11 +168,11 @@ impl BufferOrder for Bplru {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
         let served = self.chains.block_of(protect);
         let heads = self.list.iter_oldest(&self.chains.links);
-        let all = heads.map(|head| Buffered { frame: FrameId(head), lpn: self.chains.lpn(head) });
-        pages.extend(all.filter(|page| self.chains.block_of(page.lpn) != served).take(depth));
+        let heads = heads.filter(|head| self.chains.block_of(self.chains.lpn(*head)) != served);
+        frames.extend(heads.map(FrameId).take(depth));
     }
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {

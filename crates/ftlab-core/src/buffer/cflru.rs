@@ -210,14 +210,13 @@ impl BufferOrder for Cflru {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-        let page = |frame: u32| Buffered { frame: FrameId(frame), lpn: Lpn(self.lpn[frame as usize]) };
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
         let is_free = |frame: &u32| self.lpn[*frame as usize] != protect.0;
         let all = self.last.iter_oldest(&self.links).chain(self.recent.iter_oldest(&self.links));
         let mut all = all.filter(is_free);
         if self.region <= 1 {
             // The least recent page, clean or dirty.
-            return pages.extend(all.take(depth).map(page));
+            return frames.extend(all.take(depth).map(FrameId));
         }
         // Each victim lets the next page into the region. The clean pages that leave next are those of the region, then
         // those that have come in. Only without any the least recent page leaves, which is dirty by then.
@@ -231,7 +230,7 @@ impl BufferOrder for Cflru {
                 frame = coming.next().filter(|frame| is_free(frame) && self.has(*frame, CLEAN));
             }
             let Some(frame) = frame.or_else(|| all.find(|frame| !self.has(*frame, CLEAN))) else { return };
-            pages.push(page(frame));
+            frames.push(FrameId(frame));
             came += 1;
         }
     }

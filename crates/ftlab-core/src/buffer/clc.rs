@@ -164,9 +164,8 @@ impl BufferOrder for Clc {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-        let page = |head: u32| Buffered { frame: FrameId(head), lpn: self.chains.lpn(head) };
-        pages.extend(self.heads(protect).map(page).take(depth));
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+        frames.extend(self.heads(protect).map(FrameId).take(depth));
     }
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {

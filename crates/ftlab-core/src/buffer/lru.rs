@@ -95,10 +95,10 @@ impl BufferOrder for Lru {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-        let page = |frame: u32| Buffered { frame: FrameId(frame), lpn: Lpn(self.lpn[frame as usize]) };
-        let all = self.list.iter_oldest(&self.links).map(page);
-        pages.extend(all.filter(|page| page.lpn != protect).take(depth));
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+        let all = self.list.iter_oldest(&self.links);
+        let all = all.filter(|frame| self.lpn[*frame as usize] != protect.0);
+        frames.extend(all.map(FrameId).take(depth));
     }
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {

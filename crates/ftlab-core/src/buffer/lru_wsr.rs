@@ -110,14 +110,14 @@ impl BufferOrder for LruWsr {
         false
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-        let page = |frame: u32| Buffered { frame: FrameId(frame), lpn: Lpn(self.lpn[frame as usize]) };
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
         let at_turn = |hot| {
             let frames = self.list.iter_oldest(&self.links);
-            frames.filter(move |frame| self.hot[*frame as usize] == hot).map(page)
+            frames.filter(move |frame| self.hot[*frame as usize] == hot)
         };
         let all = at_turn(false).chain(at_turn(true));
-        pages.extend(all.filter(|page| page.lpn != protect).take(depth));
+        let all = all.filter(|frame| self.lpn[*frame as usize] != protect.0);
+        frames.extend(all.map(FrameId).take(depth));
     }
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {

@@ -124,8 +124,8 @@ macro_rules! buffer_orders {
             pub fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
                 match self { $(Orders::$kind(order) => order.victim(protect, frames),)+ }
             }
-            pub fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-                match self { $(Orders::$kind(order) => order.candidates(protect, depth, pages),)+ }
+            pub fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+                match self { $(Orders::$kind(order) => order.candidates(protect, depth, frames),)+ }
             }
             pub fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
                 match self { $(Orders::$kind(order) => order.take(page, frames),)+ }

@@ -83,8 +83,9 @@ pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
     /// Choose the next victim and forget it: its frames are appended to `frames`, in any order. False: there is none.
     fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool;
 
-    /// A page of each of the next `depth` victims at most, in their order, without changing anything.
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>);
+    /// Append to `frames` that of a page of each of the next `depth` victims at most, in their order, without changing
+    /// anything.
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>);
 
     /// As `victim`, for the one that `page` (of `candidates`) belongs to.
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>);

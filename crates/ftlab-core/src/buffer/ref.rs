@@ -27,12 +27,12 @@ use crate::table;
 /// window yet.
 ///
 /// Pages that come to be of recent blocks are sorted by age once: the logarithm of their number is the cost of a choice
-/// for each of them. Its tables take 16 bytes a frame, and up to 38 for each frame of the window.
+/// for each of them. Its tables take 13 bytes a frame, and up to 38 for each frame of the window.
 #[derive(Debug, Clone)]
 pub struct Ref {
-    lpn: Vec<u32>,
-    /// The slot of a frame in the window, or `NONE`.
-    slot_of: Vec<u32>,
+    /// Of a frame in the window its slot, which says its page; of another one its page.
+    slot_or_lpn: Vec<u32>,
+    in_window: Vec<bool>,
     links: Links,
     /// Pages above the window.
     young: List,
@@ -153,34 +153,46 @@ impl Ref {
         }
         let frame = self.young.oldest;
         self.young.remove(&mut self.links, frame);
-        let lpn = Lpn(self.lpn[frame as usize]);
+        let lpn = self.lpn(frame);
         let (slot, is_chosen) = self.slots.enter(frame, lpn, &self.recent);
-        self.slot_of[frame as usize] = slot;
+        self.slot_or_lpn[frame as usize] = slot;
+        self.in_window[frame as usize] = true;
         let list = if is_chosen { &mut self.chosen } else { &mut self.window };
         list.enter(&mut self.links, frame);
     }
 
     #[inline]
-    fn enter(&mut self, frame: u32) {
-        self.slot_of[frame as usize] = NONE;
+    fn enter(&mut self, page: Buffered) {
+        let frame = page.frame.0;
+        self.slot_or_lpn[frame as usize] = page.lpn.0;
+        self.in_window[frame as usize] = false;
         self.young.enter(&mut self.links, frame);
         self.fill_window();
     }
 
     #[inline]
     fn remove(&mut self, frame: u32) {
-        let slot = self.slot_of[frame as usize];
-        if slot == NONE {
-            return self.young.remove(&mut self.links, frame);
-        }
+        let Some(slot) = self.slot(frame) else { return self.young.remove(&mut self.links, frame) };
         let list = if self.slots.leave(slot) { &mut self.chosen } else { &mut self.window };
         list.remove(&mut self.links, frame);
         self.fill_window();
     }
 
+    /// The slot of a frame in the window.
+    #[inline]
+    fn slot(&self, frame: u32) -> Option<u32> {
+        self.in_window[frame as usize].then(|| self.slot_or_lpn[frame as usize])
+    }
+
+    #[inline]
+    fn lpn(&self, frame: u32) -> Lpn {
+        self.slot(frame).map_or(Lpn(self.slot_or_lpn[frame as usize]), |slot| self.slots.chains.lpn(slot))
+    }
+
+    /// When the page of a frame in the window came into it.
     #[inline]
     fn since(&self, frame: u32) -> u32 {
-        self.slots.since[self.slot_of[frame as usize] as usize]
+        self.slots.since[self.slot_or_lpn[frame as usize] as usize]
     }
 
     /// Give the pages of the window small times, in the same order.
@@ -191,7 +203,7 @@ impl Ref {
         frames.sort_unstable_by_key(|frame| self.since(*frame));
         self.slots.now = frames.len() as u32;
         for (since, frame) in (0..).zip(frames) {
-            self.slots.since[self.slot_of[frame as usize] as usize] = since;
+            self.slots.since[self.slot_or_lpn[frame as usize] as usize] = since;
         }
     }
 
@@ -239,7 +251,7 @@ impl Ref {
     #[inline]
     fn oldest(&self, list: &List, protect: Lpn) -> u32 {
         let frame = list.oldest;
-        if frame != NONE && self.lpn[frame as usize] == protect.0 {
+        if frame != NONE && self.lpn(frame) == protect {
             List::newer(&self.links, frame)
         } else {
             frame
@@ -276,8 +288,8 @@ impl BufferOrder for Ref {
             (blocks, _) => blocks,
         };
         Self {
-            lpn: table::zeros(frames as usize),
-            slot_of: table::zeros(frames as usize),
+            slot_or_lpn: table::zeros(frames as usize),
+            in_window: table::zeros(frames as usize),
             links: Links::new(frames),
             young: List::new(),
             window: List::new(),
@@ -301,14 +313,13 @@ impl BufferOrder for Ref {
 
     #[inline]
     fn on_insert(&mut self, page: Buffered, _: bool) {
-        self.lpn[page.frame.0 as usize] = page.lpn.0;
-        self.enter(page.frame.0);
+        self.enter(page);
     }
 
     #[inline]
     fn on_hit(&mut self, page: Buffered, _: bool) {
         self.remove(page.frame.0);
-        self.enter(page.frame.0);
+        self.enter(page);
     }
 
     fn on_clean(&mut self, _: Buffered) {}
@@ -334,32 +345,32 @@ impl BufferOrder for Ref {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, pages: &mut Vec<Buffered>) {
-        let page = |frame: u32| Buffered { frame: FrameId(frame), lpn: Lpn(self.lpn[frame as usize]) };
-        let start = pages.len();
+    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+        let start = frames.len();
         if self.oldest(&self.chosen, protect) == NONE {
             // As `choose` would.
             for head in self.slots.heads().take(self.recent.most) {
                 let slots = self.slots.chains.nodes_of(head);
-                pages.extend(slots.map(|slot| page(self.slots.frame[slot as usize])));
+                frames.extend(slots.map(|slot| FrameId(self.slots.frame[slot as usize])));
             }
-            pages[start..].sort_unstable_by_key(|page| self.since(page.frame.0));
+            frames[start..].sort_unstable_by_key(|frame| self.since(frame.0));
         } else {
-            pages.extend(self.chosen.iter_oldest(&self.links).take(depth + 1).map(page));
+            frames.extend(self.chosen.iter_oldest(&self.links).take(depth + 1).map(FrameId));
         }
-        if let Some(at) = pages[start..].iter().position(|page| page.lpn == protect) {
-            pages.remove(start + at);
+        if let Some(at) =
+            frames[start..].iter().position(|frame| self.lpn(frame.0) == protect)
+        {
+            frames.remove(start + at);
         }
-        pages.truncate(start + depth);
+        frames.truncate(start + depth);
         let least_recent = self.least_recent(protect);
-        if pages.len() == start && depth > 0 && least_recent != NONE {
-            pages.push(page(least_recent));
+        if frames.len() == start && depth > 0 && least_recent != NONE {
+            frames.push(FrameId(least_recent));
         }
     }
 
     fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
-        let slot = self.slot_of[page.frame.0 as usize];
-        if slot == NONE || !self.slots.is_chosen(slot) {
+        if !self.slot(page.frame.0).is_some_and(|slot| self.slots.is_chosen(slot)) {
             self.choose();
         }
         self.remove(page.frame.0);
@@ -378,11 +389,10 @@ impl BufferOrder for Ref {
 
     fn table_bytes(&self) -> u64 {
         let slots = &self.slots;
-        let words =
-            self.lpn.capacity() + self.slot_of.capacity() + slots.frame.capacity() + slots.since.capacity();
+        let words = self.slot_or_lpn.capacity() + slots.frame.capacity() + slots.since.capacity();
         let words =
             words + self.sorted.capacity() * 2 + self.recent.blocks.capacity() + self.recent.table.capacity();
-        self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4
+        self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4 + self.in_window.capacity() as u64
     }
 }
 

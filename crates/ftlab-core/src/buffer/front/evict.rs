@@ -4,7 +4,7 @@ use super::{NOBODY, WriteBuffer, add_parts};
 use crate::access::{Access, Group, bits};
 use crate::buffer::front::select::{DEPTH, keep_distinct};
 use crate::buffer::keys::{Select, Wait};
-use crate::buffer::order::{Buffered, FrameId, VictimUnit};
+use crate::buffer::order::{FrameId, VictimUnit};
 use crate::cause::Cause;
 use crate::error::FlashResult;
 use crate::flash::Flash;
@@ -22,8 +22,7 @@ impl<T: Ticket> WriteBuffer<T> {
         protect: Lpn,
         after: T,
     ) -> FlashResult<T> {
-        self.counts.events += 1;
-        flash.port.begin_event();
+        self.begin_event(flash);
         let mut event = Gathering::new(flash.port.ready());
         // The host waits for an eviction, so that the next one begins after it.
         let after = match self.wait {
@@ -36,20 +35,20 @@ impl<T: Ticket> WriteBuffer<T> {
             let is_page = self.victim_unit == VictimUnit::Page;
             if is_page {
                 // All of them first: none may fill up the page of another.
-                for page in &chosen {
-                    self.order.take(*page, &mut self.scratch.leaving);
+                for frame in &chosen {
+                    self.order.take(self.frames.page(*frame), &mut self.scratch.leaving);
                 }
                 self.scratch.leaving.clear();
             }
             let (mut victims, mut frames) = (0, 0);
-            for page in chosen.drain(..) {
+            for frame in chosen.drain(..) {
                 if is_page {
-                    self.scratch.leaving.push(page.frame);
+                    self.scratch.leaving.push(frame);
                     self.fill_page(protect);
                 } else if self.rate.is_met(victims, frames) {
                     break;
                 } else {
-                    self.order.take(page, &mut self.scratch.leaving);
+                    self.order.take(self.frames.page(frame), &mut self.scratch.leaving);
                 }
                 victims += 1;
                 frames += self.scratch.leaving.len() as u32;
@@ -79,18 +78,17 @@ impl<T: Ticket> WriteBuffer<T> {
         self.order.prefetch(NOBODY, frames.last().copied().map(FrameId), 1);
     }
 
-    /// All victims of an eviction are on their way: their frames are free.
+    fn begin_event<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) {
+        self.counts.events += 1;
+        self.frames.begin_event();
+        flash.port.begin_event();
+    }
+
+    /// All victims of an eviction are on their way: their frames are free when it ends.
     fn end_event<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, event: T) {
-        let mut freed = std::mem::take(&mut self.scratch.freed);
         if self.wait == Wait::Event && !self.is_ending {
-            self.frames.leave_together(&mut flash.port, &freed, event);
-        } else {
-            for frame in &freed {
-                self.frames.leave(*frame);
-            }
+            self.frames.end_event(&mut flash.port, event);
         }
-        freed.clear();
-        self.scratch.freed = freed;
         self.draining = flash.port.join(self.draining, event);
         flash.port.end_event(event);
     }
@@ -100,12 +98,13 @@ impl<T: Ticket> WriteBuffer<T> {
         &mut self,
         below: &L,
         protect: Lpn,
-        chosen: &mut Vec<Buffered>,
+        chosen: &mut Vec<FrameId>,
     ) {
         chosen.clear();
         let depth = (DEPTH * self.rate.count) as usize;
         self.order.candidates(protect, depth, chosen);
-        keep_distinct(chosen, self.rate.count, &mut self.scratch.homes, |page| below.home(page.lpn));
+        let home = |frame| below.home(self.frames.page(frame).lpn);
+        keep_distinct(chosen, self.rate.count, &mut self.scratch.homes, home);
     }
 
     /// Let the next victim leave: its frames are those `leaving`. False: there is none.
@@ -147,7 +146,7 @@ impl<T: Ticket> WriteBuffer<T> {
             let dirty = self.frames.dirty(frame);
             if dirty == 0 {
                 self.counts.clean_evicted += 1;
-                self.scratch.freed.push(frame);
+                self.frames.leave(frame);
             } else {
                 self.left(flash, frame, dirty, before, done);
             }
@@ -167,7 +166,7 @@ impl<T: Ticket> WriteBuffer<T> {
         let dirty = self.frames.dirty(frame);
         if dirty == 0 {
             self.counts.clean_evicted += 1;
-            self.scratch.freed.push(frame);
+            self.frames.leave(frame);
             return Ok(flash.port.ready());
         }
         let before = self.before_leaving(flash);
@@ -194,7 +193,7 @@ impl<T: Ticket> WriteBuffer<T> {
         if self.wait == Wait::Frame && !self.is_ending {
             self.frames.set_ready(&flash.port, frame, done);
         }
-        self.scratch.freed.push(frame);
+        self.frames.leave(frame);
     }
 
     /// Write what is dirty of `frames` as one group, pages ascending. Returns when it is in flash.
@@ -410,8 +409,7 @@ impl<T: Ticket> WriteBuffer<T> {
             return Ok(after);
         }
         if self.frames.dirty_frames() > 0 {
-            self.counts.events += 1;
-            flash.port.begin_event();
+            self.begin_event(flash);
             let event = if self.keeps_reads {
                 self.clean_all(flash, below, after)?
             } else {
@@ -434,20 +432,20 @@ impl<T: Ticket> WriteBuffer<T> {
         below: &mut L,
         after: T,
     ) -> FlashResult<T> {
-        let mut pages = std::mem::take(&mut self.scratch.candidates);
-        pages.clear();
-        self.order.candidates(NOBODY, self.shape.frames as usize, &mut pages);
+        let mut frames = std::mem::take(&mut self.scratch.candidates);
+        frames.clear();
+        self.order.candidates(NOBODY, self.shape.frames as usize, &mut frames);
         let mut event = Gathering::new(flash.port.ready());
-        let mut pending = pages.drain(..).peekable();
+        let mut pending = frames.drain(..).peekable();
         let mut chosen = std::mem::take(&mut self.scratch.leaving);
-        while let Some(page) = pending.next() {
+        while let Some(frame) = pending.next() {
             if self.victim_unit == VictimUnit::Block {
                 let per_block = self.shape.units_per_block;
-                let start = page.lpn.0 / per_block * per_block;
+                let start = self.frames.page(frame).lpn.0 / per_block * per_block;
                 let end = (start + per_block).min(self.shape.logical_units);
                 chosen.extend((start..end).filter_map(|lpn| self.frames.find(Lpn(lpn))));
-            } else if self.frames.dirty(page.frame) != 0 {
-                chosen.push(page.frame);
+            } else if self.frames.dirty(frame) != 0 {
+                chosen.push(frame);
             }
             let is_full = self.victim_unit == VictimUnit::Block || chosen.len() == self.rate.slots as usize;
             if chosen.is_empty() || !(is_full || pending.peek().is_none()) {
@@ -464,7 +462,7 @@ impl<T: Ticket> WriteBuffer<T> {
             }
         }
         drop(pending);
-        (self.scratch.candidates, self.scratch.leaving) = (pages, chosen);
+        (self.scratch.candidates, self.scratch.leaving) = (frames, chosen);
         Ok(event.moment())
     }
 

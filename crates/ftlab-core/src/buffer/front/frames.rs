@@ -2,14 +2,12 @@
 
 use std::collections::VecDeque;
 
+use crate::buffer::front::directory::{Directory, NONE};
 use crate::buffer::front::moments::Moments;
 use crate::buffer::order::{Buffered, FrameId, LOOKED_AT};
 use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::Lpn;
 use crate::table;
-
-/// No frame, and no page.
-const NONE: u32 = u32::MAX;
 
 /// A set of sectors of a unit, for each frame. Units have at most 64 sectors, and most have 8.
 #[derive(Debug, Clone)]
@@ -67,13 +65,6 @@ impl Masks {
 /// The tables of so few frames stay in the cache of a processor without being asked for.
 pub(super) const FEW: u32 = 1024;
 
-/// A table of `NONE`.
-fn nothing(len: usize) -> Vec<u32> {
-    let mut table = table::zeros(len);
-    table.fill(NONE);
-    table
-}
-
 /// Free frames in a row that may be written from the same moment on.
 #[derive(Debug, Clone, Copy)]
 struct Together<T> {
@@ -83,23 +74,30 @@ struct Together<T> {
     from: T,
 }
 
+/// Free frames that had a page before: how many, the one that became free first, and the last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Freed {
+    len: u32,
+    first: u32,
+    last: u32,
+}
+
 /// The frames of a buffer. A frame has a page, or is free.
 #[derive(Debug, Clone)]
 pub(crate) struct Frames<T> {
-    /// The page of each frame; `NONE` for a free one.
+    /// The page of each frame. Of a free one the next that is free, or `NONE`; of one that never had a page `NONE`.
     lpns: Vec<u32>,
     held: Masks,
     dirty: Masks,
     /// When what a frame holds is there; for a free one, when it may be written.
     ready: Moments<T>,
-    /// Where the frame of a page is found: a table with open addresses, or an entry for each page where that is smaller.
-    directory: Vec<u32>,
-    /// Whether each page has an entry of its own.
-    is_direct: bool,
+    directory: Directory,
     /// Frames from this one on have never had a page.
     fresh: u32,
     /// Other free frames, in the order in which they became free.
-    freed: VecDeque<FrameId>,
+    freed: Freed,
+    /// The same when the event under way began: no frame has been taken since.
+    freed_before: Freed,
     /// Those of them that may be written from a moment on that is not in `ready`.
     together: VecDeque<Together<T>>,
     /// Free frames behind the last of those.
@@ -119,20 +117,17 @@ impl<T: Ticket> Frames<T> {
     /// `parts` of a page, and as many versions as `versions_each`. `ready` is a moment that has passed.
     pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32, ready: T) -> Self {
         let shift = parts.trailing_zeros();
-        // More than half are empty: a search ends where it begins, mostly. Orders leave no room for more, unless there are few
-        // frames: where all else is near the processor, a search that goes on is what costs.
-        let slots = if frames <= FEW { u64::from(frames) * 5 } else { u64::from(frames) * 9 / 4 + 2 };
-        let is_direct = u64::from(pages) <= slots;
-        let slots = if is_direct { pages.into() } else { slots };
+        let mut lpns = table::zeros(frames as usize);
+        lpns.fill(NONE);
         Self {
-            lpns: nothing(frames as usize),
+            lpns,
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
             ready: Moments::new(frames, ready),
-            directory: nothing(slots as usize),
-            is_direct,
+            directory: Directory::new(frames, pages),
             fresh: 0,
-            freed: VecDeque::new(),
+            freed: Freed::default(),
+            freed_before: Freed::default(),
             together: VecDeque::new(),
             alone: 0,
             versions: vec![0; frames as usize * versions_each as usize],
@@ -159,57 +154,37 @@ impl<T: Ticket> Frames<T> {
         (self.lpns.len() * 4
             + self.held.words.len() * 8
             + self.dirty.words.len() * 8
-            + (self.directory.len() + self.freed.capacity()) * 4
             + self.together.capacity() * size_of::<Together<T>>()) as u64
+            + self.directory.table_bytes()
             + self.ready.table_bytes()
-    }
-
-    /// Where the search for a page begins.
-    #[inline]
-    fn home(&self, lpn: u32) -> usize {
-        if self.is_direct {
-            return lpn as usize;
-        }
-        let hash = u64::from(lpn.wrapping_mul(0x9E37_79B1));
-        ((hash * self.directory.len() as u64) >> 32) as usize
-    }
-
-    #[inline]
-    fn next(&self, at: usize) -> usize {
-        if at + 1 == self.directory.len() { 0 } else { at + 1 }
     }
 
     /// The frame of a page.
     #[inline]
     pub(crate) fn find(&self, lpn: Lpn) -> Option<FrameId> {
-        let mut at = self.home(lpn.0);
-        loop {
-            let frame = self.directory[at];
-            if frame == NONE {
-                return None;
-            }
-            if self.lpns[frame as usize] == lpn.0 {
-                return Some(FrameId(frame));
-            }
-            at = self.next(at);
-        }
+        self.directory.find(lpn, &self.lpns).map(FrameId)
+    }
+
+    /// Whether a frame has a page.
+    fn is_used(&self, frame: FrameId) -> bool {
+        let lpn = self.page(frame).lpn;
+        lpn.0 != NONE && self.find(lpn) == Some(frame)
     }
 
     /// `lpn` will be looked for soon: ask the processor for what that will touch. Gives the frame that likely has it, in the
     /// stages that know one.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn, stage: u32) -> Option<FrameId> {
-        let home = self.home(lpn.0);
         if stage == 0 {
-            table::prefetch(&self.directory, home);
+            self.directory.prefetch(lpn);
             return None;
         }
         // Whether it is the one is found out when it is needed: a search would make this jump.
-        let frame = self.directory[home];
-        if stage == 1 {
+        let frame = self.directory.guess(lpn);
+        if let (Some(frame), 1) = (frame, stage) {
             self.prefetch_frame(frame);
         }
-        (frame != NONE).then_some(FrameId(frame))
+        frame.map(FrameId)
     }
 
     /// Ask the processor for what is known of a frame.
@@ -238,7 +213,7 @@ impl<T: Ticket> Frames<T> {
 
     /// How many frames are free.
     pub(crate) fn free(&self) -> usize {
-        (self.count() - self.fresh) as usize + self.freed.len()
+        (self.count() - self.fresh + self.freed.len) as usize
     }
 
     /// The frame that has been free for longest, for a page that enters it, and from when on it may be written.
@@ -248,7 +223,7 @@ impl<T: Ticket> Frames<T> {
             self.fresh += 1;
             return Some((FrameId(self.fresh - 1), port.ready()));
         }
-        let frame = self.freed.pop_front()?;
+        let frame = self.take_freed()?;
         match self.together.front_mut() {
             Some(Together { ahead: 0, count, from }) => {
                 *count -= 1;
@@ -267,46 +242,49 @@ impl<T: Ticket> Frames<T> {
     /// Pages have entered frames that were not taken: the others are free, in their order.
     pub(crate) fn find_free(&mut self) {
         self.fresh = self.count();
-        self.freed = (0..self.count()).map(FrameId).filter(|frame| self.page(*frame).lpn.0 == NONE).collect();
+        self.freed = Freed::default();
+        for frame in (0..self.count()).map(FrameId) {
+            if !self.is_used(frame) {
+                self.add_freed(frame);
+            }
+        }
         self.together.clear();
-        self.alone = if size_of::<T>() > 0 { self.freed.len() as u32 } else { 0 };
+        self.alone = if size_of::<T>() > 0 { self.freed.len } else { 0 };
     }
 
     /// `frame`, which is free, takes a page of which it holds nothing so far.
     pub(crate) fn enter(&mut self, frame: FrameId, lpn: Lpn) {
-        let mut at = self.home(lpn.0);
-        while self.directory[at] != NONE {
-            at = self.next(at);
-        }
-        self.directory[at] = frame.0;
+        self.directory.enter(lpn, frame.0);
         self.lpns[frame.0 as usize] = lpn.0;
         self.used += 1;
         self.held.set(frame, 0);
     }
 
-    /// The pages of `frames` leave together. They may be written from `from` on, and not before their own moments.
-    pub(crate) fn leave_together<P: FlashPort<Ticket = T>>(
-        &mut self,
-        port: &mut P,
-        frames: &[FrameId],
-        from: T,
-    ) {
+    /// Pages that leave from now on leave together.
+    pub(crate) fn begin_event(&mut self) {
+        self.freed_before = self.freed;
+    }
+
+    /// All pages of the event have left. Their frames may be written from `from` on, and not before their own moments.
+    pub(crate) fn end_event<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, from: T) {
         if size_of::<T>() == 0 || port.has_passed(from) {
-            for frame in frames {
-                self.leave(*frame);
-            }
             return;
         }
+        let Freed { len, last, .. } = self.freed_before;
+        let count = self.freed.len - len;
+        self.alone -= count;
+        let mut next = if len == 0 { self.freed.first } else { self.lpns[last as usize] };
         let mut is_first = true;
-        for frame in frames {
-            let own = self.ready.get(port, *frame);
-            self.leave(*frame);
+        for _ in 0..count {
+            let frame = FrameId(next);
+            next = self.lpns[frame.0 as usize];
+            let own = self.ready.get(port, frame);
             if !port.has_passed(own) {
                 let moment = port.join(from, own);
-                self.ready.set(port, *frame, moment);
+                self.ready.set(port, frame, moment);
+                self.alone += 1;
                 continue;
             }
-            self.alone -= 1;
             match self.together.back_mut() {
                 Some(last) if !is_first && self.alone == 0 => last.count += 1,
                 _ => self.together.push_back(Together { ahead: self.alone, count: 1, from }),
@@ -319,33 +297,29 @@ impl<T: Ticket> Frames<T> {
     pub(crate) fn leave(&mut self, frame: FrameId) {
         self.alone += u32::from(size_of::<T>() > 0);
         self.dirty_frames -= u32::from(self.dirty.take(frame) != 0);
-        self.freed.push_back(frame);
-        let lpn = std::mem::replace(&mut self.lpns[frame.0 as usize], NONE);
         self.used -= 1;
-        let mut hole = self.home(lpn);
-        while self.directory[hole] != frame.0 {
-            hole = self.next(hole);
-        }
-        if self.is_direct {
-            self.directory[hole] = NONE;
-            return;
-        }
-        // What was put behind it for want of its place moves up.
-        let mut at = hole;
-        loop {
-            at = self.next(at);
-            let other = self.directory[at];
-            if other == NONE {
-                break;
-            }
-            let home = self.home(self.lpns[other as usize]);
-            let stays = if hole <= at { hole < home && home <= at } else { hole < home || home <= at };
-            if !stays {
-                self.directory[hole] = other;
-                hole = at;
-            }
-        }
-        self.directory[hole] = NONE;
+        self.directory.leave(self.page(frame).lpn, frame.0, &self.lpns);
+        self.add_freed(frame);
+    }
+
+    /// `frame` is the last that became free.
+    #[inline]
+    fn add_freed(&mut self, frame: FrameId) {
+        let Freed { len, first, last } = &mut self.freed;
+        let before = if *len == 0 { first } else { &mut self.lpns[*last as usize] };
+        *before = frame.0;
+        *last = frame.0;
+        self.lpns[frame.0 as usize] = NONE;
+        *len += 1;
+    }
+
+    /// The first that became free is so no more.
+    #[inline]
+    fn take_freed(&mut self) -> Option<FrameId> {
+        self.freed.len = self.freed.len.checked_sub(1)?;
+        let first = self.freed.first;
+        self.freed.first = self.lpns[first as usize];
+        Some(FrameId(first))
     }
 
     /// The page of a frame.
@@ -356,7 +330,8 @@ impl<T: Ticket> Frames<T> {
 
     /// All frames that have a page.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Buffered> {
-        (0..self.count()).map(|frame| self.page(FrameId(frame))).filter(|page| page.lpn.0 != NONE)
+        let used = (0..self.count()).map(FrameId).filter(|frame| self.is_used(*frame));
+        used.map(|frame| self.page(frame))
     }
 
     #[inline]
@@ -435,16 +410,9 @@ impl<T: Ticket> Frames<T> {
     /// Recount everything.
     pub(crate) fn verify(&self) -> Result<(), String> {
         let (mut used, mut dirty) = (0, 0);
-        for frame in (0..self.count()).map(FrameId) {
-            let Buffered { lpn, .. } = self.page(frame);
-            if lpn.0 == NONE {
-                continue;
-            }
+        for Buffered { frame, .. } in self.pages() {
             used += 1;
             dirty += u32::from(self.dirty(frame) != 0);
-            if self.find(lpn) != Some(frame) {
-                return Err(format!("frame {} has page {}, which is not found there", frame.0, lpn.0));
-            }
             if self.dirty(frame) & !self.held(frame) != 0 || self.held(frame) == 0 {
                 return Err(format!(
                     "frame {} holds {:b}, dirty {:b}",
@@ -454,16 +422,22 @@ impl<T: Ticket> Frames<T> {
                 ));
             }
         }
-        let entries = self.directory.iter().filter(|entry| **entry != NONE).count();
+        let entries = self.directory.count();
         if used != self.used || entries != used as usize || dirty != self.dirty_frames {
             return Err(format!(
                 "{used} frames have pages, {dirty} of them dirty; {} and {} were counted, {entries} are found",
                 self.used, self.dirty_frames
             ));
         }
-        let free = self.free();
-        if used as usize + free != self.lpns.len() {
-            return Err(format!("{used} frames have pages and {free} are free, of {}", self.lpns.len()));
+        let mut free = self.count() - self.fresh;
+        let mut next = self.freed.first;
+        for _ in 0..self.freed.len {
+            let is_free = next != NONE && !self.is_used(FrameId(next)) && self.dirty(FrameId(next)) == 0;
+            free += u32::from(is_free);
+            next = self.lpns.get(next as usize).copied().unwrap_or(NONE);
+        }
+        if used + free != self.count() {
+            return Err(format!("{used} frames have pages and {free} are free, of {}", self.count()));
         }
         Ok(())
     }
@@ -477,15 +451,15 @@ mod tests {
 
     #[test]
     fn every_page_is_found_where_it_is() {
-        // With 77 pages an entry for each page, otherwise a table with open addresses, which has less room for many frames.
-        for (count, pages, parts) in [(50, 260, 1), (50, 260, 8), (50, 260, 64), (50, 77, 8), (1100, 2500, 8)]
+        // With 77 pages an entry for each page, otherwise a table with open addresses, of longer entries for many frames.
+        for (count, pages, parts) in
+            [(50, 260, 1), (50, 260, 8), (50, 260, 64), (50, 77, 8), (66_000, 149_000, 8)]
         {
             let mut frames = Frames::<()>::new(count, pages, parts, parts, ());
-            assert_eq!(frames.is_direct, pages == 77);
             let mut free: VecDeque<u32> = (0..count).collect();
             let mut model = std::collections::BTreeMap::new();
             let mut rng = Rng::new(u64::from(parts), "frames");
-            for step in 0..20_000_u64 {
+            for step in 0..20_000.max(4 * u64::from(count)) {
                 let lpn = rng.below(pages.into()) as u32;
                 match (frames.find(Lpn(lpn)), model.get(&lpn).copied()) {
                     (Some(frame), Some((known, mask))) => {
@@ -512,7 +486,7 @@ mod tests {
                     }
                     other => panic!("page {lpn}: {other:?}"),
                 }
-                if step % 500 == 0 {
+                if step % (500 + u64::from(count)) == 0 {
                     frames.verify().unwrap();
                 }
             }

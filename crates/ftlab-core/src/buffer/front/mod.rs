@@ -7,6 +7,7 @@
 //! `serve.rs` has the paths of the host, `evict.rs` what goes to flash, `frames.rs` what is where.
 
 mod counts;
+mod directory;
 mod evict;
 pub(crate) mod frames;
 mod moments;
@@ -19,7 +20,7 @@ use crate::access::{Access, Part, bits};
 use crate::buffer::Orders;
 use crate::buffer::front::rate::Rate;
 use crate::buffer::keys::{Select, Wait, WriteMode};
-use crate::buffer::order::{Buffered, FrameId, Shape, VictimUnit};
+use crate::buffer::order::{FrameId, Shape, VictimUnit};
 use crate::config::DeviceConfig;
 use crate::error::FlashResult;
 use crate::flash::Flash;
@@ -248,9 +249,7 @@ struct WriteBuffer<T> {
 struct Scratch {
     /// The victim that leaves.
     leaving: Vec<FrameId>,
-    /// Frames that became free in the eviction under way.
-    freed: Vec<FrameId>,
-    candidates: Vec<Buffered>,
+    candidates: Vec<FrameId>,
     homes: Vec<u32>,
     parts: Vec<Part>,
     versions: Vec<u32>,
@@ -321,7 +320,6 @@ impl<T: Ticket> WriteBuffer<T> {
             over_cache: config.nvm.is_on(),
             scratch: Scratch {
                 leaving: list(block),
-                freed: list(block * rate.count as usize),
                 parts: Vec::with_capacity(page_sectors),
                 missing: Vec::with_capacity(page_sectors),
                 ..Scratch::default()
@@ -338,8 +336,9 @@ impl<T: Ticket> WriteBuffer<T> {
 
     /// Bytes of the tables, without verification.
     fn table_bytes(&self) -> u64 {
-        let lists = self.scratch.freed.capacity() + 2 * self.scratch.candidates.capacity();
-        self.frames.table_bytes() + lists as u64 * 4 + self.order.table_bytes()
+        let Scratch { leaving, candidates, .. } = &self.scratch;
+        let lists = (leaving.capacity() + candidates.capacity()) * size_of::<FrameId>();
+        self.frames.table_bytes() + lists as u64 + self.order.table_bytes()
     }
 
     fn sample(&self, readings: &mut Readings) {

@@ -314,9 +314,9 @@ mod tests {
             }
             let order = |drive: &Cached<F, ()>| {
                 let nvm = drive.nvm.as_ref().unwrap();
-                let mut pages = Vec::new();
-                nvm.order.candidates(crate::buffer::front::NOBODY, 99, &mut pages);
-                pages.iter().map(|page| page.lpn.0).collect()
+                let mut frames = Vec::new();
+                nvm.order.candidates(crate::buffer::front::NOBODY, 99, &mut frames);
+                frames.into_iter().map(|frame| nvm.frames.page(frame).lpn.0).collect()
             };
             let before = order(&drive);
             let kept = drive.kept();

@@ -22,7 +22,7 @@ mod serve;
 
 use crate::access::{Access, Group, Part};
 use crate::buffer::front::{Frames, NOBODY};
-use crate::buffer::order::{Buffered, FrameId, Shape};
+use crate::buffer::order::{FrameId, Shape};
 use crate::buffer::{BufferChoice, Orders};
 use crate::cause::Cause;
 use crate::config::{DeviceConfig, PreconditionPattern};
@@ -249,7 +249,7 @@ struct Scratch {
     missing: Vec<(Lpn, u32)>,
     brought: Vec<u32>,
     removed: Vec<Lpn>,
-    candidates: Vec<Buffered>,
+    candidates: Vec<FrameId>,
 }
 
 impl<T: Ticket> Nvm<T> {
@@ -479,18 +479,19 @@ impl<T: Ticket> Nvm<T> {
         if !self.flushes_back || self.frames.dirty_frames() == 0 {
             return Ok(after);
         }
-        let mut pages = std::mem::take(&mut self.scratch.candidates);
-        pages.clear();
-        self.order.candidates(NOBODY, self.frames.count() as usize, &mut pages);
-        pages.retain(|page| self.is_dirty(page.frame));
+        let mut frames = std::mem::take(&mut self.scratch.candidates);
+        frames.clear();
+        self.order.candidates(NOBODY, self.frames.count() as usize, &mut frames);
+        frames.retain(|frame| self.is_dirty(*frame));
         let mut done = after;
         let mut chosen = std::mem::take(&mut self.scratch.leaving);
-        for together in pages.chunks(self.slots as usize) {
+        for together in frames.chunks(self.slots as usize) {
             chosen.clear();
-            chosen.extend(together.iter().map(|page| page.frame));
+            chosen.extend_from_slice(together);
             let written = self.write_back(flash, below, &mut chosen)?;
             done = flash.port.join(done, written);
-            for page in together {
+            for frame in together {
+                let page = self.frames.page(*frame);
                 self.counts.pages_flushed += 1;
                 self.end_tombstone(flash, page.lpn, written);
                 self.frames.set_dirty(page.frame, 0);
@@ -498,10 +499,10 @@ impl<T: Ticket> Nvm<T> {
                 let moment = flash.port.join(self.frames.ready(&flash.port, page.frame), written);
                 self.frames.set_ready(&flash.port, page.frame, moment);
                 self.note_clean(flash, page.frame, below.copy_of(page.lpn));
-                self.order.on_clean(*page);
+                self.order.on_clean(page);
             }
         }
-        (self.scratch.candidates, self.scratch.leaving) = (pages, chosen);
+        (self.scratch.candidates, self.scratch.leaving) = (frames, chosen);
         Ok(done)
     }
 }
