@@ -77,7 +77,7 @@ impl RequestSource for Walk {
             self.state =
                 self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let op = match self.state >> 62 {
-                _ if self.flushes && (self.state >> 20) % 256 == 0 => Op::Flush,
+                _ if self.flushes && (self.state >> 20).is_multiple_of(256) => Op::Flush,
                 0 => Op::Read,
                 _ => Op::Write,
             };

@@ -96,12 +96,12 @@ pub(crate) struct Frames<T> {
     fresh: u32,
     /// Other free frames, in the order in which they became free.
     freed: Freed,
-    /// The same when the event under way began: no frame has been taken since.
-    freed_before: Freed,
     /// Those of them that may be written from a moment on that is not in `ready`.
     together: VecDeque<Together<T>>,
     /// Free frames behind the last of those.
     alone: u32,
+    /// What `freed` was when the event under way began: no frame has been taken since.
+    freed_before: Freed,
     /// With verification, versions of the sectors of each frame.
     versions: Vec<u32>,
     /// How many a frame has.
@@ -127,9 +127,9 @@ impl<T: Ticket> Frames<T> {
             directory: Directory::new(frames, pages),
             fresh: 0,
             freed: Freed::default(),
-            freed_before: Freed::default(),
             together: VecDeque::new(),
             alone: 0,
+            freed_before: Freed::default(),
             versions: vec![0; frames as usize * versions_each as usize],
             versions_each: versions_each as usize,
             dirty_frames: 0,
