@@ -3,23 +3,32 @@
 use crate::buffer::block_chains::BlockChains;
 use crate::recency::List;
 
-/// A list of blocks for each number of pages. Who leaves the largest is found in a few steps.
+/// A list of blocks for each number of pages that some have. Who leaves the largest is found in a few steps.
+///
+/// Blocks of 1, 2, ... n pages have n (n + 1) / 2 pages together: there are few lists, whatever the size of a block.
 #[derive(Debug, Clone)]
 pub(super) struct SizeLists {
-    /// For each number of pages, from 0.
+    /// For each number of pages, from 0, the place of its list, which is nowhere where no block has so many.
+    places: Vec<u16>,
     lists: Vec<List>,
+    /// Places of lists that are empty.
+    free: Vec<u16>,
     /// A bit for each list that has blocks.
     filled: Vec<u64>,
     /// A bit for each word of `filled` that is not 0.
     words: Vec<u64>,
 }
 
+const NOWHERE: u16 = u16::MAX;
+
 impl SizeLists {
     /// For blocks of at most `most` pages.
     pub(super) fn new(most: u32) -> Self {
         let words = most as usize / 64 + 1;
         Self {
-            lists: vec![List::new(); most as usize + 1],
+            places: vec![NOWHERE; most as usize + 1],
+            lists: Vec::new(),
+            free: Vec::new(),
             filled: vec![0; words],
             words: vec![0; words.div_ceil(64)],
         }
@@ -29,19 +38,36 @@ impl SizeLists {
     #[inline]
     pub(super) fn enter(&mut self, chains: &mut BlockChains, head: u32) {
         let pages = chains.pages(head);
-        self.lists[pages as usize].enter(&mut chains.links, head);
-        let word = pages as usize / 64;
-        self.filled[word] |= 1 << (pages % 64);
-        self.words[word / 64] |= 1 << (word % 64);
+        if self.places[pages as usize] == NOWHERE {
+            self.places[pages as usize] = self.new_list();
+            let word = pages as usize / 64;
+            self.filled[word] |= 1 << (pages % 64);
+            self.words[word / 64] |= 1 << (word % 64);
+        }
+        self.list(pages).enter(&mut chains.links, head);
+    }
+
+    #[inline]
+    fn list(&mut self, pages: u32) -> &mut List {
+        &mut self.lists[self.places[pages as usize] as usize]
+    }
+
+    /// The place of an empty list.
+    fn new_list(&mut self) -> u16 {
+        self.free.pop().unwrap_or_else(|| {
+            self.lists.push(List::new());
+            u16::try_from(self.lists.len() - 1).expect("fewer than 2^31 pages are of fewer than 2^16 sizes")
+        })
     }
 
     /// Take out the block of `head`, before its size changes.
     #[inline]
     pub(super) fn remove(&mut self, chains: &mut BlockChains, head: u32) {
         let pages = chains.pages(head);
-        let list = &mut self.lists[pages as usize];
+        let list = self.list(pages);
         list.remove(&mut chains.links, head);
         if list.len == 0 {
+            self.free.push(std::mem::replace(&mut self.places[pages as usize], NOWHERE));
             let word = pages as usize / 64;
             self.filled[word] &= !(1 << (pages % 64));
             if self.filled[word] == 0 {
@@ -54,7 +80,7 @@ impl SizeLists {
     #[inline]
     pub(super) fn touch(&mut self, chains: &mut BlockChains, head: u32) {
         let pages = chains.pages(head);
-        self.lists[pages as usize].touch(&mut chains.links, head);
+        self.list(pages).touch(&mut chains.links, head);
     }
 
     /// The lists that have blocks, of the largest first.
@@ -62,12 +88,13 @@ impl SizeLists {
     pub(super) fn largest_first(&self) -> impl Iterator<Item = &List> {
         let words = bits(&self.words).map(|word| (word, self.filled[word]));
         let sizes = words.flat_map(|(word, held)| bits_of(held).map(move |bit| word * 64 + bit));
-        sizes.map(|size| &self.lists[size])
+        sizes.map(|size| &self.lists[self.places[size] as usize])
     }
 
     pub(super) fn table_bytes(&self) -> u64 {
+        let places = self.places.capacity() + self.free.capacity();
         let words = self.filled.capacity() + self.words.capacity();
-        (self.lists.capacity() * size_of::<List>() + words * 8) as u64
+        (places * 2 + self.lists.capacity() * size_of::<List>() + words * 8) as u64
     }
 }
 

@@ -286,8 +286,6 @@ impl<T: Ticket> WriteBuffer<T> {
         };
         let per_unit = geometry.sectors_per_unit;
         let versions_each = if flash.nand.verifies() { per_unit } else { 0 };
-        let block = shape.units_per_block.max(geometry.slots_per_page) as usize;
-        let list = |length: usize| Vec::with_capacity(length.min(frames as usize));
         let page_sectors = (geometry.slots_per_page * per_unit) as usize;
         Some(Self {
             frames: Frames::new(frames, shape.logical_units, per_unit, versions_each, ready),
@@ -319,7 +317,7 @@ impl<T: Ticket> WriteBuffer<T> {
             notes: None,
             over_cache: config.nvm.is_on(),
             scratch: Scratch {
-                leaving: list(block),
+                leaving: Vec::with_capacity(geometry.slots_per_page as usize),
                 parts: Vec::with_capacity(page_sectors),
                 missing: Vec::with_capacity(page_sectors),
                 ..Scratch::default()
