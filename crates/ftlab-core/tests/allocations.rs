@@ -208,7 +208,7 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
     });
     for ((kind, timing, slots, block), frames) in all.flat_map(|how| frames.map(|frames| (how, frames))) {
         let text = json!({
-            "geometry": { "channels": 2, "ways": 4, "planes": 1, "blocks_per_plane": 4096 / block,
+            "geometry": { "channels": 2, "ways": if block == 256 { 1 } else { 4 }, "planes": 1, "blocks_per_plane": 4096 / block,
                 "pages_per_block": block / slots,
                 "page_bytes": 4096 * slots, "mapping_unit_bytes": 4096 },
             "ftl": { "over_provisioning": 0.5 },
@@ -231,8 +231,8 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         let counts = outcome.summary.parts.get::<BufferCounts>().unwrap();
         let of_frame = counts.table_bytes as f64 / counts.frames as f64;
         println!("{frames} frames, {kind}, clock: {timing}, blocks of {block}: {of_frame:.1} bytes a frame");
-        // The frames of a block that leaves are listed: that may be all of them.
-        let limit = if frames == block { 50.0 } else { 48.0 };
+        // Where one block is all of the buffer, its frames are listed when it leaves, and most of them wait for the die.
+        let limit = if frames == block { 64.0 } else { 48.0 };
         assert!(of_frame <= limit, "{frames} frames, {kind}: {of_frame} bytes a frame");
         // Commands that wait for a channel come on top.
         // Commands that wait come on top: of a block order, those of whole blocks.

@@ -26,7 +26,7 @@ pub enum RateUnit {
     /// Victims of the order: NAND pages, or buffered blocks.
     #[default]
     Victims,
-    /// NAND pages: victims are taken until their frames would fill as many.
+    /// NAND pages: victims are taken until their frames, clean ones too, would fill as many. Padding does not count.
     Pages,
 }
 

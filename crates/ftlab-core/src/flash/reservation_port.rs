@@ -403,7 +403,7 @@ impl FlashPort for ReservationPort {
 
     #[inline]
     fn has_passed(&self, ticket: End) -> bool {
-        ticket.at() < self.now
+        ticket.at() < self.now || ticket == self.ready()
     }
 
     fn delay(&mut self, after: End, span: Time) -> End {

@@ -32,7 +32,8 @@ pub struct BufferCounts {
     pub victims_per_event: f64,
     /// Pages (mapping units) that went to flash.
     pub pages_evicted: u64,
-    /// Pages that left without having been written: they were clean.
+    /// Pages that left without having been written: they were clean. Some do at the end of the run, among dirty ones
+    /// (`buffer.drain_at_end`).
     pub clean_evicted: u64,
     /// Pages (mapping units) of victim blocks that no frame had as a whole. They are read to fill up the block, those without
     /// data from nowhere.

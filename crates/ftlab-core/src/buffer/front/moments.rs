@@ -8,13 +8,15 @@ use crate::flash::port::{FlashPort, Ticket};
 ///
 /// A ticket takes up to 16 bytes. An entry for every frame would be a third of all that is known of one, and nearly all of
 /// them would be of the past. Where there are few frames and tickets are small, each has one all the same: nothing is
-/// searched for then.
+/// searched for then. So it is from the moment on at which so many have to be waited for that this takes less.
 #[derive(Debug, Clone)]
 pub(super) struct Moments<T> {
-    /// A table with open addresses: the number of a frame plus 1, or 0. A power of two of them. Empty where there are few frames.
+    /// A table with open addresses: the number of a frame plus 1, or 0. A power of two of them. Empty where each frame has a moment.
     frames: Vec<u32>,
-    /// The moments of those frames; of all frames, where there are few.
+    /// The moments of those frames, or of all.
     moments: Vec<T>,
+    /// All frames.
+    count: u32,
     /// How many of `frames` are not empty.
     used: usize,
     /// With more than this, those that have passed are looked for. There are not more frames, or a quarter would be empty.
@@ -35,7 +37,13 @@ impl<T: Ticket> Moments<T> {
                 (len, len)
             }
         };
-        Self { frames: vec![0; len], moments: vec![ready; moments], used: 0, most: len / 4 * 3 }
+        Self {
+            frames: vec![0; len],
+            moments: vec![ready; moments],
+            count: frames,
+            used: 0,
+            most: len / 4 * 3,
+        }
     }
 
     /// Whether each frame has a place of its own.
@@ -110,6 +118,9 @@ impl<T: Ticket> Moments<T> {
         }
         let len = self.frames.len();
         if self.used > len / 4 {
+            if 2 * len * (size_of::<u32>() + size_of::<T>()) > self.count as usize * size_of::<T>() {
+                return self.give_each(port.ready());
+            }
             self.frames.resize(2 * len, 0);
             self.moments.resize(2 * len, port.ready());
             self.most *= 2;
@@ -127,6 +138,18 @@ impl<T: Ticket> Moments<T> {
                 std::mem::swap(&mut self.moments[to], &mut moment);
             }
         }
+    }
+
+    /// Give each frame a moment: `ready`, where it has none.
+    fn give_each(&mut self, ready: T) {
+        let mut all = vec![ready; self.count as usize];
+        for (of, moment) in self.frames.drain(..).zip(&self.moments) {
+            if let Some(frame) = (of & !MOVES).checked_sub(1) {
+                all[frame as usize] = *moment;
+            }
+        }
+        self.frames = Vec::new();
+        self.moments = all;
     }
 
     /// Bytes of the table.
@@ -184,7 +207,7 @@ mod tests {
                 let (found, right) = (moments.get(&now, FrameId(asked)), list[asked as usize]);
                 assert!(found == right || (now.has_passed(found) && now.has_passed(right)), "step {step}");
                 largest = largest.max(moments.frames.len());
-                if step % 1000 == 0 {
+                if step % 1000 == 0 && !moments.is_direct() {
                     assert_eq!(moments.frames.iter().filter(|of| **of != 0).count(), moments.used);
                 }
             }
@@ -194,7 +217,8 @@ mod tests {
                 moments.set(&now, FrameId(frame), moment(frame));
             }
             assert!((0..frames).all(|frame| moments.get(&now, FrameId(frame)) == moment(frame)));
-            assert!(moments.frames.len() < 8 * frames as usize / 3, "{} entries", moments.frames.len());
+            // All have to be waited for: each has a moment.
+            assert_eq!((moments.is_direct(), moments.table_bytes()), (true, u64::from(frames) * 8));
         }
     }
 }
