@@ -213,7 +213,7 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
                 "page_bytes": 4096 * slots, "mapping_unit_bytes": 4096 },
             "ftl": { "over_provisioning": 0.5 },
             "host": { "arrival": "closed", "queue_depth": 8 },
-            "buffer": { "kind": kind, "bytes": frames * 4096, "rate": "cave", "access_us": 1 },
+            "buffer": { "kind": kind, "bytes": frames * 4096, "rate": "cave", "access_us": if block == 256 { 0 } else { 1 } },
         });
         let config: DeviceConfig = serde_json::from_value(text).unwrap();
         config.validate().unwrap();
