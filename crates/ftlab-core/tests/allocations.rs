@@ -207,13 +207,15 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         [(kind, true, 1, 32), (kind, true, 1, 256), (kind, false, 1, 32), (kind, false, 4, 32)]
     });
     for ((kind, timing, slots, block), frames) in all.flat_map(|how| frames.map(|frames| (how, frames))) {
+        // Each kind of port, and a memory that takes no time.
+        let (ways, access_us) = if block == 256 { (1, 0.0) } else { (4, 1.0) };
         let text = json!({
-            "geometry": { "channels": 2, "ways": if block == 256 { 1 } else { 4 }, "planes": 1, "blocks_per_plane": 4096 / block,
+            "geometry": { "channels": 2, "ways": ways, "planes": 1, "blocks_per_plane": 4096 / block,
                 "pages_per_block": block / slots,
                 "page_bytes": 4096 * slots, "mapping_unit_bytes": 4096 },
             "ftl": { "over_provisioning": 0.5 },
             "host": { "arrival": "closed", "queue_depth": 8 },
-            "buffer": { "kind": kind, "bytes": frames * 4096, "rate": "cave", "access_us": if block == 256 { 0 } else { 1 } },
+            "buffer": { "kind": kind, "bytes": frames * 4096, "rate": "cave", "access_us": access_us },
         });
         let config: DeviceConfig = serde_json::from_value(text).unwrap();
         config.validate().unwrap();
