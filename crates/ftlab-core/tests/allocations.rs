@@ -207,8 +207,8 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         [(kind, true, 1, 32), (kind, true, 1, 256), (kind, false, 1, 32), (kind, false, 4, 32)]
     });
     for ((kind, timing, slots, block), frames) in all.flat_map(|how| frames.map(|frames| (how, frames))) {
-        // Each kind of port, and a memory that takes no time.
-        let (ways, access_us) = if block == 256 { (1, 0.0) } else { (4, 1.0) };
+        // Each kind of port, a memory that takes no time, and no flushes.
+        let (ways, access_us, flushes) = if block == 256 { (1, 0.0, false) } else { (4, 1.0, true) };
         let text = json!({
             "geometry": { "channels": 2, "ways": ways, "planes": 1, "blocks_per_plane": 4096 / block,
                 "pages_per_block": block / slots,
@@ -221,11 +221,15 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         config.validate().unwrap();
         let options = RunOptions { timing, ..RunOptions::default() };
         let outcome =
-            simulate(&config, &Factory { flushes: true }, &options, &RunControl::default(), &mut ()).unwrap();
+            simulate(&config, &Factory { flushes }, &options, &RunControl::default(), &mut ()).unwrap();
         assert_eq!(outcome.error, None);
         let count = SEEN_AT_END.load(Ordering::Relaxed) - SEEN_AT_HALF.load(Ordering::Relaxed);
         // A flush waits for all that is dirty: the more there is, the longer lists grow.
-        let growths = if timing { 20 } else { 0 };
+        let growths = match (timing, flushes) {
+            (true, true) => 20,
+            (true, false) => 3,
+            (false, _) => 0,
+        };
         assert!(
             count <= growths,
             "{count} allocations for 30,000 requests: {kind}, clock: {timing}, {slots} units a page"
@@ -233,12 +237,18 @@ fn a_buffer_allocates_nothing_per_request_and_little_per_frame() {
         let counts = outcome.summary.parts.get::<BufferCounts>().unwrap();
         let of_frame = counts.table_bytes as f64 / counts.frames as f64;
         println!("{frames} frames, {kind}, clock: {timing}, blocks of {block}: {of_frame:.1} bytes a frame");
-        // Where one block is all of the buffer, its frames are listed when it leaves, and most of them wait for the die.
-        let limit = if frames == block { 64.0 } else { 48.0 };
+        // Blocks of 256 pages leave together: most of few frames wait for the only die of their channel. Where one is all of the
+        // buffer, its frames are listed besides.
+        let limit = match block {
+            256 if frames == 256 => 64.0,
+            256 => 50.0,
+            _ => 48.0,
+        };
         assert!(of_frame <= limit, "{frames} frames, {kind}: {of_frame} bytes a frame");
         // Commands that wait for a channel come on top.
-        // Commands that wait come on top: of a block order, those of whole blocks.
-        assert!(outcome.summary.memory.table_bytes <= bytes_at_most(&config, false) + (256 << 10));
+        // Commands that wait come on top: of a block order that flushes, those of whole blocks.
+        let waiting = if flushes { 256 << 10 } else { 64 << 10 };
+        assert!(outcome.summary.memory.table_bytes <= bytes_at_most(&config, false) + waiting);
     }
 }
 
