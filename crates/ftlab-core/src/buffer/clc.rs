@@ -109,7 +109,7 @@ impl BufferOrder for Clc {
         Self {
             chains: BlockChains::new(shape, shape.frames),
             recent: List::new(),
-            sizes: SizeLists::new(shape.units_per_block.min(shape.frames)),
+            sizes: SizeLists::new(shape.units_per_block, shape.frames),
             share_millionths: (keys.recent * MILLION as f64).round() as u64,
         }
     }

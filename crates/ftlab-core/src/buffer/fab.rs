@@ -89,7 +89,7 @@ impl BufferOrder for Fab {
     const UNIT: VictimUnit = VictimUnit::Block;
 
     fn new(keys: &FabKeys, shape: &Shape) -> Self {
-        let sizes = SizeLists::new(shape.units_per_block.min(shape.frames));
+        let sizes = SizeLists::new(shape.units_per_block, shape.frames);
         Self { chains: BlockChains::new(shape, shape.frames), sizes, tie: keys.tie }
     }
 

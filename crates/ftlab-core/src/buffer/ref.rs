@@ -92,7 +92,7 @@ impl Slots {
             now: 0,
             free: 0,
             chains: BlockChains::new(shape, window),
-            sizes: SizeLists::new(shape.units_per_block.min(window)),
+            sizes: SizeLists::new(shape.units_per_block, window),
         }
     }
 

@@ -22,13 +22,15 @@ pub(super) struct SizeLists {
 const NOWHERE: u16 = u16::MAX;
 
 impl SizeLists {
-    /// For blocks of at most `most` pages.
-    pub(super) fn new(most: u32) -> Self {
+    /// For blocks of `units_per_block` and `pages` in all.
+    pub(super) fn new(units_per_block: u32, pages: u32) -> Self {
+        let most = units_per_block.min(pages);
+        let lists = u64::from(most).min((2 * u64::from(pages)).isqrt()) as usize + 1;
         let words = most as usize / 64 + 1;
         Self {
             places: vec![NOWHERE; most as usize + 1],
-            lists: Vec::new(),
-            free: Vec::new(),
+            lists: Vec::with_capacity(lists),
+            free: Vec::with_capacity(lists),
             filled: vec![0; words],
             words: vec![0; words.div_ceil(64)],
         }
@@ -128,7 +130,7 @@ mod tests {
         let sizes = [1, 5000, 63, 64, 4096, 64, 4095, 900];
         let nodes = sizes.iter().sum();
         let shape = Shape { frames: nodes, logical_units: 8 * 5000, units_per_block: 5000, log_blocks: 0 };
-        let (mut chains, mut lists) = (BlockChains::new(&shape, nodes), SizeLists::new(5000));
+        let (mut chains, mut lists) = (BlockChains::new(&shape, nodes), SizeLists::new(5000, nodes));
         let (mut order, mut node) = (Vec::new(), 0);
         for (block, size) in (0..).zip(sizes) {
             let head = node;
