@@ -41,7 +41,7 @@ fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
 const BYTES_PER_OPEN_PAGE: u64 = 32;
 
 /// A frame of a write buffer, with its place in the order. `tests/allocations.rs` holds it.
-const BYTES_PER_FRAME: u64 = 48;
+const BYTES_PER_FRAME: u64 = 64;
 
 /// Frames of a non-volatile cache, and for each logical unit whether it was trimmed. A cache that works with the flash
 /// also keeps a bit for each physical unit and a count for each block.
