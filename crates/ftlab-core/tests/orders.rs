@@ -10,7 +10,7 @@ use ftlab_core::buffer::cflru::CflruKeys;
 use ftlab_core::buffer::clc::ClcKeys;
 use ftlab_core::buffer::fab::{BlockTie, FabKeys};
 use ftlab_core::buffer::keys::{BufferKeys, CommonKeys};
-use ftlab_core::buffer::order::{Buffered, FrameId, Shape, VictimUnit};
+use ftlab_core::buffer::order::{Buffered, FrameId, Pages, Shape, VictimUnit};
 use ftlab_core::buffer::r#ref::RefKeys;
 use ftlab_core::buffer::{BufferChoice, BufferKind, Orders};
 use ftlab_core::geometry::Lpn;
@@ -48,12 +48,12 @@ struct Page {
 
 /// From the least to the most recent.
 #[derive(Clone)]
-struct Pages {
+struct PageList {
     rule: PageRule,
     list: Vec<Page>,
 }
 
-impl Pages {
+impl PageList {
     fn at(&self, lpn: u32) -> usize {
         self.list.iter().position(|page| page.lpn == lpn).unwrap()
     }
@@ -70,7 +70,7 @@ impl Pages {
     }
 }
 
-impl Naive for Pages {
+impl Naive for PageList {
     fn insert(&mut self, lpn: u32, dirty: bool) {
         self.list.push(Page { lpn, dirty, cold: false });
     }
@@ -324,7 +324,7 @@ impl Naive for Recent {
 }
 
 fn naive(choice: &BufferChoice, shape: &Shape) -> Box<dyn Naive> {
-    let pages = |rule| Box::new(Pages { rule, list: Vec::new() });
+    let pages = |rule| Box::new(PageList { rule, list: Vec::new() });
     let blocks = |rule| Box::new(Blocks { rule, pages_of_block: shape.units_per_block, list: Vec::new() });
     let share = |share: f64| (share * f64::from(shape.frames)).round() as usize;
     match choice {
@@ -431,7 +431,10 @@ impl Pair {
 
     fn victim(&mut self, protect: u32) -> Vec<u32> {
         let right = self.naive.victim(protect);
-        assert_eq!(self.order.victim(Lpn(protect), &mut self.frames), !right.is_empty());
+        assert_eq!(
+            self.order.victim(Lpn(protect), Pages::new(&self.lpn_of), &mut self.frames),
+            !right.is_empty()
+        );
         self.left(&right);
         right
     }
@@ -439,7 +442,7 @@ impl Pair {
     /// The pages that left for this one.
     fn access(&mut self, lpn: u32, write: bool) -> Vec<u32> {
         if self.frame_of.contains_key(&lpn) {
-            self.order.on_hit(self.page(lpn), write);
+            self.order.on_hit(self.page(lpn), write, Pages::new(&self.lpn_of));
             self.naive.hit(lpn, write);
             return Vec::new();
         }
@@ -450,7 +453,7 @@ impl Pair {
         if let Some(frame) = self.free.pop() {
             self.frame_of.insert(lpn, frame);
             self.lpn_of[frame as usize] = lpn;
-            self.order.on_insert(self.page(lpn), write);
+            self.order.on_insert(self.page(lpn), write, Pages::new(&self.lpn_of));
             self.naive.insert(lpn, write);
         }
         left
@@ -458,7 +461,7 @@ impl Pair {
 
     fn candidates(&mut self, protect: u32, depth: usize) -> Vec<Buffered> {
         let mut frames = Vec::new();
-        self.order.candidates(Lpn(protect), depth, &mut frames);
+        self.order.candidates(Lpn(protect), depth, Pages::new(&self.lpn_of), &mut frames);
         let pages: Vec<Buffered> =
             frames.into_iter().map(|frame| self.page(self.lpn_of[frame.0 as usize])).collect();
         assert!(
@@ -497,7 +500,7 @@ impl Pair {
             }
             26..28 => {
                 if let Some(lpn) = self.some(page as usize) {
-                    self.order.on_leave(self.page(lpn));
+                    self.order.on_leave(self.page(lpn), Pages::new(&self.lpn_of));
                     self.naive.leave(lpn);
                     self.free.push(self.frame_of.remove(&lpn).unwrap());
                 }
@@ -510,7 +513,7 @@ impl Pair {
                 if !pages.is_empty() {
                     let page = pages[number / 7 % pages.len()];
                     let right = self.naive.take(page.lpn.0);
-                    self.order.take(page, &mut self.frames);
+                    self.order.take(page, Pages::new(&self.lpn_of), &mut self.frames);
                     self.left(&right);
                 }
             }
@@ -691,10 +694,10 @@ fn run(choice: &BufferChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
         let write = word & 6 != 0;
         let frame = frame_of[lpn as usize];
         if frame != u32::MAX {
-            order.on_hit(Buffered { frame: FrameId(frame), lpn: Lpn(lpn) }, write);
+            order.on_hit(Buffered { frame: FrameId(frame), lpn: Lpn(lpn) }, write, Pages::new(&lpn_of));
         } else if write || choice.keeps_reads() {
             if free.is_empty() {
-                assert!(order.victim(Lpn(lpn), &mut left));
+                assert!(order.victim(Lpn(lpn), Pages::new(&lpn_of), &mut left));
                 victims += left.len() as u64;
                 for frame in &left {
                     frame_of[lpn_of[frame.0 as usize] as usize] = u32::MAX;
@@ -704,7 +707,7 @@ fn run(choice: &BufferChoice, shape: &Shape, accesses: u32) -> (Orders, u64) {
             let frame = free.pop().unwrap();
             frame_of[lpn as usize] = frame.0;
             lpn_of[frame.0 as usize] = lpn;
-            order.on_insert(Buffered { frame, lpn: Lpn(lpn) }, write);
+            order.on_insert(Buffered { frame, lpn: Lpn(lpn) }, write, Pages::new(&lpn_of));
         }
     }
     (order, victims)

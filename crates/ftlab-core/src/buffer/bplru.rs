@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::block_chains::BlockChains;
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::geometry::Lpn;
 use crate::recency::{List, NONE};
 use crate::scheme::{Contrast, Scheme};
@@ -81,13 +81,14 @@ impl Bplru {
     }
 
     #[inline]
-    fn head_of(&self, page: Buffered) -> u32 {
-        self.chains.head(self.chains.block_of(page.lpn))
+    fn head_of(&self, page: Buffered, pages: Pages<'_>) -> u32 {
+        self.chains.head(self.chains.block_of(page.lpn), |frame| pages.of(frame))
     }
 
-    fn remove(&mut self, head: u32, frames: &mut Vec<FrameId>) {
+    fn remove(&mut self, head: u32, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
         self.list.remove(&mut self.chains.links, head);
-        self.chains.forget(head, |frame| frames.push(FrameId(frame)));
+        let block = self.chains.block_of(pages.of(head));
+        self.chains.forget(block, head, |frame| frames.push(FrameId(frame)));
     }
 }
 
@@ -123,60 +124,60 @@ impl BufferOrder for Bplru {
     }
 
     #[inline]
-    fn on_insert(&mut self, page: Buffered, _: bool) {
-        let mut head = self.head_of(page);
+    fn on_insert(&mut self, page: Buffered, _: bool, pages: Pages<'_>) {
+        let mut head = self.head_of(page, pages);
         if head == NONE {
             head = page.frame.0;
-            self.chains.enter_first(head, page.lpn);
+            self.chains.enter_first(head, self.chains.block_of(page.lpn));
             self.list.enter(&mut self.chains.links, head);
         } else {
-            self.chains.enter(page.frame.0, page.lpn, head);
+            self.chains.enter(page.frame.0, head);
         }
         self.on_write(head, page.lpn);
     }
 
     #[inline]
-    fn on_hit(&mut self, page: Buffered, write: bool) {
+    fn on_hit(&mut self, page: Buffered, write: bool, pages: Pages<'_>) {
         if write {
-            self.on_write(self.head_of(page), page.lpn);
+            self.on_write(self.head_of(page, pages), page.lpn);
         }
     }
 
     fn on_clean(&mut self, _: Buffered) {}
 
-    fn on_leave(&mut self, page: Buffered) {
-        let head = self.head_of(page);
+    fn on_leave(&mut self, page: Buffered, pages: Pages<'_>) {
+        let head = self.head_of(page, pages);
         let newer = List::newer(&self.chains.links, head);
         self.list.remove(&mut self.chains.links, head);
-        let head = self.chains.leave(page.frame.0, head);
+        let head = self.chains.leave(page.frame.0, self.chains.block_of(page.lpn), head);
         if head != NONE {
             self.list.enter_below(&mut self.chains.links, head, newer);
             self.chains.set_mark(head, 0);
         }
     }
 
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
         let served = self.chains.block_of(protect);
         let mut head = self.list.oldest;
-        if head != NONE && self.chains.block_of(self.chains.lpn(head)) == served {
+        if head != NONE && self.chains.block_of(pages.of(head)) == served {
             head = List::newer(&self.chains.links, head);
         }
         if head == NONE {
             return false;
         }
-        self.remove(head, frames);
+        self.remove(head, pages, frames);
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
         let served = self.chains.block_of(protect);
         let heads = self.list.iter_oldest(&self.chains.links);
-        let heads = heads.filter(|head| self.chains.block_of(self.chains.lpn(*head)) != served);
+        let heads = heads.filter(|head| self.chains.block_of(pages.of(*head)) != served);
         frames.extend(heads.map(FrameId).take(depth));
     }
 
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
-        self.remove(self.head_of(page), frames);
+    fn take(&mut self, page: Buffered, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+        self.remove(self.head_of(page, pages), pages, frames);
     }
 
     fn pads(&self, held: u32, of: u32) -> bool {
@@ -188,8 +189,8 @@ impl BufferOrder for Bplru {
     }
 
     #[inline]
-    fn prefetch(&self, lpn: Lpn, _: Option<FrameId>, stage: u32) {
-        self.chains.prefetch(lpn, stage);
+    fn prefetch(&self, lpn: Lpn, _: Option<FrameId>, stage: u32, pages: Pages<'_>) {
+        self.chains.prefetch(lpn, stage, pages);
     }
 
     #[inline]

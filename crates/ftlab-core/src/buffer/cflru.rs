@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
 use crate::quantity;
@@ -21,7 +21,6 @@ use crate::table;
 #[derive(Debug, Clone)]
 pub struct Cflru {
     region: u32,
-    lpn: Vec<u32>,
     /// `CLEAN` and `IN_REGION`.
     state: Vec<u8>,
     links: Links,
@@ -117,18 +116,18 @@ impl Cflru {
 
     /// The least recent of a list that is not `protect`.
     #[inline]
-    fn oldest(&self, list: &List, links: &Links, protect: Lpn) -> u32 {
+    fn oldest(list: &List, links: &Links, protect: Lpn, pages: Pages<'_>) -> u32 {
         let frame = list.oldest;
-        if frame != NONE && self.lpn[frame as usize] == protect.0 { List::newer(links, frame) } else { frame }
+        if frame != NONE && pages.of(frame) == protect { List::newer(links, frame) } else { frame }
     }
 
-    fn next(&self, protect: Lpn) -> u32 {
-        let clean = self.oldest(&self.clean, &self.clean_links, protect);
+    fn next(&self, protect: Lpn, pages: Pages<'_>) -> u32 {
+        let clean = Self::oldest(&self.clean, &self.clean_links, protect, pages);
         if clean != NONE {
             return clean;
         }
-        let last = self.oldest(&self.last, &self.links, protect);
-        if last == NONE { self.oldest(&self.recent, &self.links, protect) } else { last }
+        let last = Self::oldest(&self.last, &self.links, protect, pages);
+        if last == NONE { Self::oldest(&self.recent, &self.links, protect, pages) } else { last }
     }
 }
 
@@ -151,7 +150,6 @@ impl BufferOrder for Cflru {
         let frames = shape.frames;
         Self {
             region: (keys.clean_first * f64::from(frames)).round() as u32,
-            lpn: table::zeros(frames as usize),
             state: table::zeros(frames as usize),
             links: Links::new(frames),
             recent: List::new(),
@@ -173,13 +171,12 @@ impl BufferOrder for Cflru {
     }
 
     #[inline]
-    fn on_insert(&mut self, page: Buffered, dirty: bool) {
-        self.lpn[page.frame.0 as usize] = page.lpn.0;
+    fn on_insert(&mut self, page: Buffered, dirty: bool, _: Pages<'_>) {
         self.enter(page.frame.0, !dirty);
     }
 
     #[inline]
-    fn on_hit(&mut self, page: Buffered, write: bool) {
+    fn on_hit(&mut self, page: Buffered, write: bool, _: Pages<'_>) {
         let is_clean = self.has(page.frame.0, CLEAN) && !write;
         self.remove(page.frame.0);
         self.enter(page.frame.0, is_clean);
@@ -195,13 +192,13 @@ impl BufferOrder for Cflru {
         }
     }
 
-    fn on_leave(&mut self, page: Buffered) {
+    fn on_leave(&mut self, page: Buffered, _: Pages<'_>) {
         self.remove(page.frame.0);
     }
 
     #[inline]
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
-        let frame = self.next(protect);
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
+        let frame = self.next(protect, pages);
         if frame == NONE {
             return false;
         }
@@ -210,8 +207,8 @@ impl BufferOrder for Cflru {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
-        let is_free = |frame: &u32| self.lpn[*frame as usize] != protect.0;
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+        let is_free = |frame: &u32| pages.of(*frame) != protect;
         let all = self.last.iter_oldest(&self.links).chain(self.recent.iter_oldest(&self.links));
         let mut all = all.filter(is_free);
         if self.region <= 1 {
@@ -235,13 +232,13 @@ impl BufferOrder for Cflru {
         }
     }
 
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+    fn take(&mut self, page: Buffered, _: Pages<'_>, frames: &mut Vec<FrameId>) {
         self.remove(page.frame.0);
         frames.push(page.frame);
     }
 
     #[inline]
-    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32, _: Pages<'_>) {
         let frame = frame.map(|frame| frame.0);
         self.links.look_ahead(frame, stage);
         if stage == 1 {
@@ -260,6 +257,6 @@ impl BufferOrder for Cflru {
 
     fn table_bytes(&self) -> u64 {
         let tables = self.links.table_bytes() + self.clean_links.table_bytes();
-        tables + self.lpn.capacity() as u64 * 4 + self.state.capacity() as u64
+        tables + self.state.capacity() as u64
     }
 }

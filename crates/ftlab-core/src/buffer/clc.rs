@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::block_chains::BlockChains;
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::buffer::size_lists::SizeLists;
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
@@ -51,8 +51,8 @@ impl Default for ClcKeys {
 
 impl Clc {
     #[inline]
-    fn head_of(&self, page: Buffered) -> u32 {
-        self.chains.head(self.chains.block_of(page.lpn))
+    fn head_of(&self, page: Buffered, pages: Pages<'_>) -> u32 {
+        self.chains.head(self.chains.block_of(page.lpn), |frame| pages.of(frame))
     }
 
     /// Take the cluster of `head` out of its list.
@@ -79,17 +79,22 @@ impl Clc {
         }
     }
 
-    fn remove(&mut self, head: u32, frames: &mut Vec<FrameId>) {
+    fn remove(&mut self, head: u32, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
         self.unlist(head);
-        self.chains.forget(head, |frame| frames.push(FrameId(frame)));
+        let block = self.chains.block_of(pages.of(head));
+        self.chains.forget(block, head, |frame| frames.push(FrameId(frame)));
+    }
+
+    /// All clusters, the next victim first.
+    fn heads(&self) -> impl Iterator<Item = u32> {
+        let lists = self.sizes.largest_first().chain(std::iter::once(&self.recent));
+        lists.flat_map(|list| list.iter_oldest(&self.chains.links))
     }
 
     /// The victims to come.
-    fn heads(&self, protect: Lpn) -> impl Iterator<Item = u32> {
+    fn others(&self, protect: Lpn, pages: Pages<'_>) -> impl Iterator<Item = u32> {
         let served = self.chains.block_of(protect);
-        let lists = self.sizes.largest_first().chain(std::iter::once(&self.recent));
-        let heads = lists.flat_map(|list| list.iter_oldest(&self.chains.links));
-        heads.filter(move |head| self.chains.block_of(self.chains.lpn(*head)) != served)
+        self.heads().filter(move |head| self.chains.block_of(pages.of(*head)) != served)
     }
 }
 
@@ -126,31 +131,31 @@ impl BufferOrder for Clc {
     }
 
     #[inline]
-    fn on_insert(&mut self, page: Buffered, _: bool) {
-        let (head, frame) = (self.head_of(page), page.frame.0);
+    fn on_insert(&mut self, page: Buffered, _: bool, pages: Pages<'_>) {
+        let (head, frame) = (self.head_of(page, pages), page.frame.0);
         if head == NONE {
-            self.chains.enter_first(frame, page.lpn);
+            self.chains.enter_first(frame, self.chains.block_of(page.lpn));
             return self.enter_recent(frame);
         }
         self.unlist(head);
-        self.chains.enter(frame, page.lpn, head);
+        self.chains.enter(frame, head);
         self.enter_recent(head);
     }
 
     #[inline]
-    fn on_hit(&mut self, page: Buffered, _: bool) {
-        let head = self.head_of(page);
+    fn on_hit(&mut self, page: Buffered, _: bool, pages: Pages<'_>) {
+        let head = self.head_of(page, pages);
         self.unlist(head);
         self.enter_recent(head);
     }
 
     fn on_clean(&mut self, _: Buffered) {}
 
-    fn on_leave(&mut self, page: Buffered) {
-        let head = self.head_of(page);
+    fn on_leave(&mut self, page: Buffered, pages: Pages<'_>) {
+        let head = self.head_of(page, pages);
         let newer = List::newer(&self.chains.links, head);
         self.unlist(head);
-        let head = self.chains.leave(page.frame.0, head);
+        let head = self.chains.leave(page.frame.0, self.chains.block_of(page.lpn), head);
         if head != NONE && self.chains.mark(head) == RECENT {
             self.recent.enter_below(&mut self.chains.links, head, newer);
         } else if head != NONE {
@@ -158,28 +163,28 @@ impl BufferOrder for Clc {
         }
     }
 
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
-        let Some(head) = self.heads(protect).next() else { return false };
-        self.remove(head, frames);
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
+        let Some(head) = self.others(protect, pages).next() else { return false };
+        self.remove(head, pages, frames);
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
-        frames.extend(self.heads(protect).map(FrameId).take(depth));
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+        frames.extend(self.others(protect, pages).map(FrameId).take(depth));
     }
 
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
-        self.remove(self.head_of(page), frames);
+    fn take(&mut self, page: Buffered, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+        self.remove(self.head_of(page, pages), pages, frames);
     }
 
     #[inline]
-    fn prefetch(&self, lpn: Lpn, _: Option<FrameId>, stage: u32) {
-        self.chains.prefetch(lpn, stage);
+    fn prefetch(&self, lpn: Lpn, _: Option<FrameId>, stage: u32, pages: Pages<'_>) {
+        self.chains.prefetch(lpn, stage, pages);
     }
 
     #[inline]
     fn likely_next(&self) -> [u32; LOOKED_AT] {
-        let mut heads = self.heads(Lpn(u32::MAX));
+        let mut heads = self.heads();
         std::array::from_fn(|_| heads.next().unwrap_or(NONE))
     }
 

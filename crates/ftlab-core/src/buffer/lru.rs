@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::geometry::Lpn;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{Contrast, Scheme};
-use crate::table;
 
 /// Its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +28,6 @@ impl Default for LruKeys {
 /// the reuse distances of a workload says (Mattson et al., 1970).
 #[derive(Debug, Clone)]
 pub struct Lru {
-    lpn: Vec<u32>,
     links: Links,
     list: List,
 }
@@ -57,8 +55,7 @@ impl BufferOrder for Lru {
     const UNIT: VictimUnit = VictimUnit::Page;
 
     fn new(_: &LruKeys, shape: &Shape) -> Self {
-        let links = Links::new(shape.frames);
-        Self { lpn: table::zeros(shape.frames as usize), links, list: List::new() }
+        Self { links: Links::new(shape.frames), list: List::new() }
     }
 
     fn keeps_reads(keys: &LruKeys) -> bool {
@@ -66,26 +63,25 @@ impl BufferOrder for Lru {
     }
 
     #[inline]
-    fn on_insert(&mut self, page: Buffered, _: bool) {
-        self.lpn[page.frame.0 as usize] = page.lpn.0;
+    fn on_insert(&mut self, page: Buffered, _: bool, _: Pages<'_>) {
         self.list.enter(&mut self.links, page.frame.0);
     }
 
     #[inline]
-    fn on_hit(&mut self, page: Buffered, _: bool) {
+    fn on_hit(&mut self, page: Buffered, _: bool, _: Pages<'_>) {
         self.list.touch(&mut self.links, page.frame.0);
     }
 
     fn on_clean(&mut self, _: Buffered) {}
 
-    fn on_leave(&mut self, page: Buffered) {
+    fn on_leave(&mut self, page: Buffered, _: Pages<'_>) {
         self.list.remove(&mut self.links, page.frame.0);
     }
 
     #[inline]
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
         let mut frame = self.list.oldest;
-        if frame != NONE && self.lpn[frame as usize] == protect.0 {
+        if frame != NONE && pages.of(frame) == protect {
             frame = List::newer(&self.links, frame);
         }
         if frame == NONE {
@@ -95,18 +91,18 @@ impl BufferOrder for Lru {
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
         let all = self.list.iter_oldest(&self.links);
-        let all = all.filter(|frame| self.lpn[*frame as usize] != protect.0);
+        let all = all.filter(|frame| pages.of(*frame) != protect);
         frames.extend(all.map(FrameId).take(depth));
     }
 
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+    fn take(&mut self, page: Buffered, _: Pages<'_>, frames: &mut Vec<FrameId>) {
         self.remove(page.frame.0, frames);
     }
 
     #[inline]
-    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32, _: Pages<'_>) {
         self.links.look_ahead(frame.map(|frame| frame.0), stage);
     }
 
@@ -116,6 +112,6 @@ impl BufferOrder for Lru {
     }
 
     fn table_bytes(&self) -> u64 {
-        self.links.table_bytes() + self.lpn.capacity() as u64 * 4
+        self.links.table_bytes()
     }
 }

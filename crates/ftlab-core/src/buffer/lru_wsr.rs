@@ -1,6 +1,6 @@
 //! LRU-WSR: a second chance for dirty pages, so that writes of hot pages are gathered.
 
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::geometry::Lpn;
 use crate::recency::{Links, List, NONE};
 use crate::scheme::{NoKeys, Scheme};
@@ -16,7 +16,6 @@ use crate::table;
 /// `candidates` are the victims to come: first those that may leave, and behind them those that are cold by then.
 #[derive(Debug, Clone)]
 pub struct LruWsr {
-    lpn: Vec<u32>,
     /// Whether a page is dirty and not cold.
     hot: Vec<bool>,
     /// Whether a page is dirty.
@@ -57,7 +56,6 @@ impl BufferOrder for LruWsr {
     fn new(_: &NoKeys, shape: &Shape) -> Self {
         let frames = shape.frames as usize;
         Self {
-            lpn: table::zeros(frames),
             hot: table::zeros(frames),
             dirty: table::zeros(frames),
             links: Links::new(shape.frames),
@@ -70,15 +68,14 @@ impl BufferOrder for LruWsr {
     }
 
     #[inline]
-    fn on_insert(&mut self, page: Buffered, dirty: bool) {
+    fn on_insert(&mut self, page: Buffered, dirty: bool, _: Pages<'_>) {
         let frame = page.frame.0 as usize;
-        self.lpn[frame] = page.lpn.0;
         (self.dirty[frame], self.hot[frame]) = (dirty, dirty);
         self.list.enter(&mut self.links, page.frame.0);
     }
 
     #[inline]
-    fn on_hit(&mut self, page: Buffered, write: bool) {
+    fn on_hit(&mut self, page: Buffered, write: bool, _: Pages<'_>) {
         let frame = page.frame.0 as usize;
         self.dirty[frame] |= write;
         self.hot[frame] = self.dirty[frame];
@@ -90,17 +87,17 @@ impl BufferOrder for LruWsr {
         (self.dirty[frame], self.hot[frame]) = (false, false);
     }
 
-    fn on_leave(&mut self, page: Buffered) {
+    fn on_leave(&mut self, page: Buffered, _: Pages<'_>) {
         self.list.remove(&mut self.links, page.frame.0);
     }
 
     #[inline]
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
         let mut frame = self.list.oldest;
         while frame != NONE {
             if let Some(next) = self.second_chance(frame) {
                 frame = next;
-            } else if self.lpn[frame as usize] == protect.0 {
+            } else if pages.of(frame) == protect {
                 frame = List::newer(&self.links, frame);
             } else {
                 self.remove(frame, frames);
@@ -110,23 +107,23 @@ impl BufferOrder for LruWsr {
         false
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
         let at_turn = |hot| {
             let frames = self.list.iter_oldest(&self.links);
             frames.filter(move |frame| self.hot[*frame as usize] == hot)
         };
         let all = at_turn(false).chain(at_turn(true));
-        let all = all.filter(|frame| self.lpn[*frame as usize] != protect.0);
+        let all = all.filter(|frame| pages.of(*frame) != protect);
         frames.extend(all.map(FrameId).take(depth));
     }
 
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
+    fn take(&mut self, page: Buffered, _: Pages<'_>, frames: &mut Vec<FrameId>) {
         while self.second_chance(self.list.oldest).is_some() {}
         self.remove(page.frame.0, frames);
     }
 
     #[inline]
-    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32, _: Pages<'_>) {
         self.links.look_ahead(frame.map(|frame| frame.0), stage);
     }
 
@@ -137,6 +134,6 @@ impl BufferOrder for LruWsr {
 
     fn table_bytes(&self) -> u64 {
         let flags = self.hot.capacity() + self.dirty.capacity();
-        self.links.table_bytes() + (self.lpn.capacity() * 4 + flags) as u64
+        self.links.table_bytes() + flags as u64
     }
 }

@@ -7,7 +7,7 @@
 //! How much leaves, and when, is no business of an order: that is the buffer's own, in `front`.
 
 use crate::buffer::keys::{BufferKeys, CommonKeys};
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::error::ConfigError;
 use crate::geometry::Lpn;
 use crate::scheme::{NoKeys, Scheme, axis};
@@ -105,37 +105,37 @@ macro_rules! buffer_orders {
         #[allow(missing_docs, reason = "those of the contract")]
         impl Orders {
             #[inline]
-            pub fn on_insert(&mut self, page: Buffered, dirty: bool) {
-                match self { $(Orders::$kind(order) => order.on_insert(page, dirty),)+ }
+            pub fn on_insert(&mut self, page: Buffered, dirty: bool, pages: Pages<'_>) {
+                match self { $(Orders::$kind(order) => order.on_insert(page, dirty, pages),)+ }
             }
             #[inline]
-            pub fn on_hit(&mut self, page: Buffered, write: bool) {
-                match self { $(Orders::$kind(order) => order.on_hit(page, write),)+ }
+            pub fn on_hit(&mut self, page: Buffered, write: bool, pages: Pages<'_>) {
+                match self { $(Orders::$kind(order) => order.on_hit(page, write, pages),)+ }
             }
             #[inline]
             pub fn on_clean(&mut self, page: Buffered) {
                 match self { $(Orders::$kind(order) => order.on_clean(page),)+ }
             }
             #[inline]
-            pub fn on_leave(&mut self, page: Buffered) {
-                match self { $(Orders::$kind(order) => order.on_leave(page),)+ }
+            pub fn on_leave(&mut self, page: Buffered, pages: Pages<'_>) {
+                match self { $(Orders::$kind(order) => order.on_leave(page, pages),)+ }
             }
             #[inline]
-            pub fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
-                match self { $(Orders::$kind(order) => order.victim(protect, frames),)+ }
+            pub fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
+                match self { $(Orders::$kind(order) => order.victim(protect, pages, frames),)+ }
             }
-            pub fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
-                match self { $(Orders::$kind(order) => order.candidates(protect, depth, frames),)+ }
+            pub fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+                match self { $(Orders::$kind(order) => order.candidates(protect, depth, pages, frames),)+ }
             }
-            pub fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
-                match self { $(Orders::$kind(order) => order.take(page, frames),)+ }
+            pub fn take(&mut self, page: Buffered, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+                match self { $(Orders::$kind(order) => order.take(page, pages, frames),)+ }
             }
             pub fn pads(&self, held: u32, of: u32) -> bool {
                 match self { $(Orders::$kind(order) => order.pads(held, of),)+ }
             }
             #[inline]
-            pub fn prefetch(&self, lpn: Lpn, frame: Option<FrameId>, stage: u32) {
-                match self { $(Orders::$kind(order) => order.prefetch(lpn, frame, stage),)+ }
+            pub fn prefetch(&self, lpn: Lpn, frame: Option<FrameId>, stage: u32, pages: Pages<'_>) {
+                match self { $(Orders::$kind(order) => order.prefetch(lpn, frame, stage, pages),)+ }
             }
             #[inline]
             pub fn likely_next(&self) -> [u32; LOOKED_AT] {

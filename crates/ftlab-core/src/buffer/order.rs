@@ -3,10 +3,35 @@
 use crate::error::ConfigError;
 use crate::geometry::Lpn;
 use crate::scheme::Scheme;
+use crate::table;
 
 /// A frame of the buffer, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
+
+/// Which page each frame has: what an order looks up and need not keep.
+#[derive(Debug, Clone, Copy)]
+pub struct Pages<'a>(&'a [u32]);
+
+impl<'a> Pages<'a> {
+    /// Of frames by their number. What stands there of a frame without a page means nothing.
+    #[inline]
+    pub const fn new(lpns: &'a [u32]) -> Self {
+        Self(lpns)
+    }
+
+    /// The page of a frame that has one.
+    #[inline]
+    pub fn of(self, frame: u32) -> Lpn {
+        Lpn(self.0[frame as usize])
+    }
+
+    /// Ask the processor for the page of a frame.
+    #[inline]
+    pub(super) fn prefetch(self, frame: u32) {
+        table::prefetch(self.0, frame as usize);
+    }
+}
 
 /// A buffered page: a mapping unit and the frame that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +72,7 @@ pub const LOOKED_AT: usize = 4;
 /// An order says *who* leaves and knows nothing of how many leave at a time, of flash or of time. Order of calls for a
 /// page: `on_insert` once, then `on_hit` and `on_clean` any number of times; then it leaves by `victim`, `take` or
 /// `on_leave`, and may come back. The page or block that `protect` belongs to is never a victim: it is being served.
+/// `pages` know the page of each frame that has one: also of one that comes or leaves with the call.
 /// Every step but `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `check_keys`, `pads`,
 /// `prefetch` and `likely_next`.
 pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
@@ -69,26 +95,26 @@ pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
     fn keeps_reads(keys: &Self::Keys) -> bool;
 
     /// `page` came into the buffer, by a write (dirty) or by a read that missed (clean).
-    fn on_insert(&mut self, page: Buffered, dirty: bool);
+    fn on_insert(&mut self, page: Buffered, dirty: bool, pages: Pages<'_>);
 
     /// `page` was accessed where it is; a write makes it dirty.
-    fn on_hit(&mut self, page: Buffered, write: bool);
+    fn on_hit(&mut self, page: Buffered, write: bool, pages: Pages<'_>);
 
     /// `page` was written to flash and stays, clean. Its place in the order is as before.
     fn on_clean(&mut self, page: Buffered);
 
     /// `page` leaves by itself: it was trimmed.
-    fn on_leave(&mut self, page: Buffered);
+    fn on_leave(&mut self, page: Buffered, pages: Pages<'_>);
 
     /// Choose the next victim and forget it: its frames are appended to `frames`, in any order. False: there is none.
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool;
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool;
 
     /// Append to `frames` that of a page of each of the next `depth` victims at most, in their order, without changing
     /// anything.
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>);
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>);
 
     /// As `victim`, for the one that `page` (of `candidates`) belongs to.
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>);
+    fn take(&mut self, page: Buffered, pages: Pages<'_>, frames: &mut Vec<FrameId>);
 
     /// Whether a victim block with `held` of its `of` pages is filled up with pages read from flash, and written whole.
     fn pads(&self, held: u32, of: u32) -> bool {
@@ -98,8 +124,8 @@ pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
 
     /// `lpn` will be accessed soon, and `frame` has it if any has: ask the processor for what that will touch. Stages 0 to 2
     /// come one after the other; the frame is not known in stage 0, and a guess in stage 1.
-    fn prefetch(&self, lpn: Lpn, frame: Option<FrameId>, stage: u32) {
-        let _ = (lpn, frame, stage);
+    fn prefetch(&self, lpn: Lpn, frame: Option<FrameId>, stage: u32, pages: Pages<'_>) {
+        let _ = (lpn, frame, stage, pages);
     }
 
     /// A frame of each of the next victims, `u32::MAX` where that takes long to say. Only what the processor fetches comes

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::block_chains::BlockChains;
-use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Shape, VictimUnit};
+use crate::buffer::order::{BufferOrder, Buffered, FrameId, LOOKED_AT, Pages, Shape, VictimUnit};
 use crate::buffer::size_lists::SizeLists;
 use crate::error::{ConfigError, refuse};
 use crate::geometry::Lpn;
@@ -27,12 +27,11 @@ use crate::table;
 /// window yet.
 ///
 /// Pages that come to be of recent blocks are sorted by age once: the logarithm of their number is the cost of a choice
-/// for each of them. Its tables take 13 bytes a frame, and up to 38 for each frame of the window.
+/// for each of them. Its tables take 12 bytes a frame, and up to 34 for each frame of the window.
 #[derive(Debug, Clone)]
 pub struct Ref {
-    /// Of a frame in the window its slot, which says its page; of another one its page.
-    slot_or_lpn: Vec<u32>,
-    in_window: Vec<bool>,
+    /// The slot of each frame in the window; `NONE` for another one.
+    slot: Vec<u32>,
     links: Links,
     /// Pages above the window.
     young: List,
@@ -98,32 +97,45 @@ impl Slots {
 
     /// A slot for the page in `frame`, and whether its block is chosen.
     #[inline]
-    fn enter(&mut self, frame: u32, lpn: Lpn, recent: &BlockSet) -> (u32, bool) {
+    fn enter(&mut self, frame: u32, recent: &BlockSet, pages: Pages<'_>) -> (u32, bool) {
         let slot = self.free;
         self.free = std::mem::replace(&mut self.frame[slot as usize], frame);
         self.since[slot as usize] = self.now;
         self.now += 1;
-        let block = self.chains.block_of(lpn);
-        let mut head = self.chains.head(block);
+        let block = self.chains.block_of(pages.of(frame));
+        let mut head = self.head(block, pages);
         if head == NONE {
             head = slot;
-            self.chains.enter_first(slot, lpn);
+            self.chains.enter_first(slot, block);
             self.chains.set_mark(slot, if recent.has(block) { CHOSEN } else { 0 });
         } else {
             self.sizes.remove(&mut self.chains, head);
-            self.chains.enter(slot, lpn, head);
+            self.chains.enter(slot, head);
         }
         self.sizes.enter(&mut self.chains, head);
         (slot, self.chains.mark(head) == CHOSEN)
     }
 
+    /// The head of a block, or `NONE`.
+    #[inline]
+    fn head(&self, block: u32, pages: Pages<'_>) -> u32 {
+        self.chains.head(block, |slot| pages.of(self.frame[slot as usize]))
+    }
+
+    /// The block of a slot.
+    #[inline]
+    fn block(&self, slot: u32, pages: Pages<'_>) -> u32 {
+        self.chains.block_of(pages.of(self.frame[slot as usize]))
+    }
+
     /// Free a slot; whether its block is chosen.
     #[inline]
-    fn leave(&mut self, slot: u32) -> bool {
-        let head = self.chains.head(self.chains.block_of(self.chains.lpn(slot)));
+    fn leave(&mut self, slot: u32, pages: Pages<'_>) -> bool {
+        let block = self.block(slot, pages);
+        let head = self.head(block, pages);
         let mark = self.chains.mark(head);
         self.sizes.remove(&mut self.chains, head);
-        let head = self.chains.leave(slot, head);
+        let head = self.chains.leave(slot, block, head);
         if head != NONE {
             self.sizes.enter(&mut self.chains, head);
         }
@@ -131,8 +143,8 @@ impl Slots {
         mark == CHOSEN
     }
 
-    fn is_chosen(&self, slot: u32) -> bool {
-        self.chains.mark(self.chains.head(self.chains.block_of(self.chains.lpn(slot)))) == CHOSEN
+    fn is_chosen(&self, slot: u32, pages: Pages<'_>) -> bool {
+        self.chains.mark(self.head(self.block(slot, pages), pages)) == CHOSEN
     }
 
     /// The heads of the blocks with most pages.
@@ -144,7 +156,7 @@ impl Slots {
 impl Ref {
     /// The next page moves down into the window where it has room.
     #[inline]
-    fn fill_window(&mut self) {
+    fn fill_window(&mut self, pages: Pages<'_>) {
         if self.slots.free == NONE || self.young.len == 0 {
             return;
         }
@@ -153,46 +165,34 @@ impl Ref {
         }
         let frame = self.young.oldest;
         self.young.remove(&mut self.links, frame);
-        let lpn = self.lpn(frame);
-        let (slot, is_chosen) = self.slots.enter(frame, lpn, &self.recent);
-        self.slot_or_lpn[frame as usize] = slot;
-        self.in_window[frame as usize] = true;
+        let (slot, is_chosen) = self.slots.enter(frame, &self.recent, pages);
+        self.slot[frame as usize] = slot;
         let list = if is_chosen { &mut self.chosen } else { &mut self.window };
         list.enter(&mut self.links, frame);
     }
 
     #[inline]
-    fn enter(&mut self, page: Buffered) {
-        let frame = page.frame.0;
-        self.slot_or_lpn[frame as usize] = page.lpn.0;
-        self.in_window[frame as usize] = false;
+    fn enter(&mut self, frame: u32, pages: Pages<'_>) {
+        self.slot[frame as usize] = NONE;
         self.young.enter(&mut self.links, frame);
-        self.fill_window();
+        self.fill_window(pages);
     }
 
     #[inline]
-    fn remove(&mut self, frame: u32) {
-        let Some(slot) = self.slot(frame) else { return self.young.remove(&mut self.links, frame) };
-        let list = if self.slots.leave(slot) { &mut self.chosen } else { &mut self.window };
+    fn remove(&mut self, frame: u32, pages: Pages<'_>) {
+        let slot = self.slot[frame as usize];
+        if slot == NONE {
+            return self.young.remove(&mut self.links, frame);
+        }
+        let list = if self.slots.leave(slot, pages) { &mut self.chosen } else { &mut self.window };
         list.remove(&mut self.links, frame);
-        self.fill_window();
-    }
-
-    /// The slot of a frame in the window.
-    #[inline]
-    fn slot(&self, frame: u32) -> Option<u32> {
-        self.in_window[frame as usize].then(|| self.slot_or_lpn[frame as usize])
-    }
-
-    #[inline]
-    fn lpn(&self, frame: u32) -> Lpn {
-        self.slot(frame).map_or(Lpn(self.slot_or_lpn[frame as usize]), |slot| self.slots.chains.lpn(slot))
+        self.fill_window(pages);
     }
 
     /// When the page of a frame in the window came into it.
     #[inline]
     fn since(&self, frame: u32) -> u32 {
-        self.slots.since[self.slot_or_lpn[frame as usize] as usize]
+        self.slots.since[self.slot[frame as usize] as usize]
     }
 
     /// Give the pages of the window small times, in the same order.
@@ -203,12 +203,12 @@ impl Ref {
         frames.sort_unstable_by_key(|frame| self.since(*frame));
         self.slots.now = frames.len() as u32;
         for (since, frame) in (0..).zip(frames) {
-            self.slots.since[self.slot_or_lpn[frame as usize] as usize] = since;
+            self.slots.since[self.slot[frame as usize] as usize] = since;
         }
     }
 
     /// Choose the recent blocks: those with most pages in the window.
-    fn choose(&mut self) {
+    fn choose(&mut self, pages: Pages<'_>) {
         // What is left of the old ones, at most the page that is served, goes back to its place.
         let mut newer = NONE;
         while self.chosen.newest != NONE {
@@ -223,7 +223,7 @@ impl Ref {
         }
         let slots = &mut self.slots;
         for block in self.recent.blocks() {
-            match slots.chains.head(block) {
+            match slots.head(block, pages) {
                 NONE => {}
                 head => slots.chains.set_mark(head, 0),
             }
@@ -232,12 +232,12 @@ impl Ref {
         self.sorted.clear();
         let heads = slots.sizes.largest_first().flat_map(|list| list.iter_oldest(&slots.chains.links));
         for head in heads.take(self.recent.most) {
-            self.recent.enter(slots.chains.block_of(slots.chains.lpn(head)));
+            self.recent.enter(slots.block(head, pages));
             let age = |slot: u32| u64::from(slots.since[slot as usize]) << 32 | u64::from(slot);
             self.sorted.extend(slots.chains.nodes_of(head).map(age));
         }
         for block in self.recent.blocks() {
-            slots.chains.set_mark(slots.chains.head(block), CHOSEN);
+            slots.chains.set_mark(slots.head(block, pages), CHOSEN);
         }
         self.sorted.sort_unstable();
         for slot in &self.sorted {
@@ -249,9 +249,9 @@ impl Ref {
 
     /// The least recent of a list that is not `protect`.
     #[inline]
-    fn oldest(&self, list: &List, protect: Lpn) -> u32 {
+    fn oldest(&self, list: &List, protect: Lpn, pages: Pages<'_>) -> u32 {
         let frame = list.oldest;
-        if frame != NONE && self.lpn(frame) == protect {
+        if frame != NONE && pages.of(frame) == protect {
             List::newer(&self.links, frame)
         } else {
             frame
@@ -259,9 +259,9 @@ impl Ref {
     }
 
     /// The least recent page but `protect`, where no page is of a recent block but that.
-    fn least_recent(&self, protect: Lpn) -> u32 {
-        let frame = self.oldest(&self.window, protect);
-        if frame == NONE { self.oldest(&self.young, protect) } else { frame }
+    fn least_recent(&self, protect: Lpn, pages: Pages<'_>) -> u32 {
+        let frame = self.oldest(&self.window, protect, pages);
+        if frame == NONE { self.oldest(&self.young, protect, pages) } else { frame }
     }
 }
 
@@ -288,8 +288,7 @@ impl BufferOrder for Ref {
             (blocks, _) => blocks,
         };
         Self {
-            slot_or_lpn: table::zeros(frames as usize),
-            in_window: table::zeros(frames as usize),
+            slot: table::zeros(frames as usize),
             links: Links::new(frames),
             young: List::new(),
             window: List::new(),
@@ -312,42 +311,42 @@ impl BufferOrder for Ref {
     }
 
     #[inline]
-    fn on_insert(&mut self, page: Buffered, _: bool) {
-        self.enter(page);
+    fn on_insert(&mut self, page: Buffered, _: bool, pages: Pages<'_>) {
+        self.enter(page.frame.0, pages);
     }
 
     #[inline]
-    fn on_hit(&mut self, page: Buffered, _: bool) {
-        self.remove(page.frame.0);
-        self.enter(page);
+    fn on_hit(&mut self, page: Buffered, _: bool, pages: Pages<'_>) {
+        self.remove(page.frame.0, pages);
+        self.enter(page.frame.0, pages);
     }
 
     fn on_clean(&mut self, _: Buffered) {}
 
-    fn on_leave(&mut self, page: Buffered) {
-        self.remove(page.frame.0);
+    fn on_leave(&mut self, page: Buffered, pages: Pages<'_>) {
+        self.remove(page.frame.0, pages);
     }
 
-    fn victim(&mut self, protect: Lpn, frames: &mut Vec<FrameId>) -> bool {
-        let mut frame = self.oldest(&self.chosen, protect);
+    fn victim(&mut self, protect: Lpn, pages: Pages<'_>, frames: &mut Vec<FrameId>) -> bool {
+        let mut frame = self.oldest(&self.chosen, protect, pages);
         if frame == NONE {
-            if self.least_recent(protect) == NONE {
+            if self.least_recent(protect, pages) == NONE {
                 return false;
             }
-            self.choose();
-            frame = self.oldest(&self.chosen, protect);
+            self.choose(pages);
+            frame = self.oldest(&self.chosen, protect, pages);
         }
         if frame == NONE {
-            frame = self.least_recent(protect);
+            frame = self.least_recent(protect, pages);
         }
-        self.remove(frame);
+        self.remove(frame, pages);
         frames.push(FrameId(frame));
         true
     }
 
-    fn candidates(&self, protect: Lpn, depth: usize, frames: &mut Vec<FrameId>) {
+    fn candidates(&self, protect: Lpn, depth: usize, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
         let start = frames.len();
-        if self.oldest(&self.chosen, protect) == NONE {
+        if self.oldest(&self.chosen, protect, pages) == NONE {
             // As `choose` would.
             for head in self.slots.heads().take(self.recent.most) {
                 let slots = self.slots.chains.nodes_of(head);
@@ -358,27 +357,28 @@ impl BufferOrder for Ref {
             frames.extend(self.chosen.iter_oldest(&self.links).take(depth + 1).map(FrameId));
         }
         if let Some(at) =
-            frames[start..].iter().position(|frame| self.lpn(frame.0) == protect)
+            frames[start..].iter().position(|frame| pages.of(frame.0) == protect)
         {
             frames.remove(start + at);
         }
         frames.truncate(start + depth);
-        let least_recent = self.least_recent(protect);
+        let least_recent = self.least_recent(protect, pages);
         if frames.len() == start && depth > 0 && least_recent != NONE {
             frames.push(FrameId(least_recent));
         }
     }
 
-    fn take(&mut self, page: Buffered, frames: &mut Vec<FrameId>) {
-        if !self.slot(page.frame.0).is_some_and(|slot| self.slots.is_chosen(slot)) {
-            self.choose();
+    fn take(&mut self, page: Buffered, pages: Pages<'_>, frames: &mut Vec<FrameId>) {
+        let slot = self.slot[page.frame.0 as usize];
+        if slot == NONE || !self.slots.is_chosen(slot, pages) {
+            self.choose(pages);
         }
-        self.remove(page.frame.0);
+        self.remove(page.frame.0, pages);
         frames.push(page.frame);
     }
 
     #[inline]
-    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32) {
+    fn prefetch(&self, _: Lpn, frame: Option<FrameId>, stage: u32, _: Pages<'_>) {
         self.links.look_ahead(frame.map(|frame| frame.0), stage);
     }
 
@@ -389,10 +389,10 @@ impl BufferOrder for Ref {
 
     fn table_bytes(&self) -> u64 {
         let slots = &self.slots;
-        let words = self.slot_or_lpn.capacity() + slots.frame.capacity() + slots.since.capacity();
+        let words = self.slot.capacity() + slots.frame.capacity() + slots.since.capacity();
         let words =
             words + self.sorted.capacity() * 2 + self.recent.blocks.capacity() + self.recent.table.capacity();
-        self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4 + self.in_window.capacity() as u64
+        self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4
     }
 }
 
@@ -457,10 +457,12 @@ mod tests {
             let mut order = Ref::new(&RefKeys { window: 0.5, recent_blocks: 2 }, &shape);
             order.slots.now = now;
             let mut frames = Vec::new();
-            for (frame, lpn) in (0..6).zip([0, 8, 1, 9, 4, 5]) {
-                order.on_insert(Buffered { frame: FrameId(frame), lpn: Lpn(lpn) }, true);
+            let lpns = [0, 8, 1, 9, 4, 5];
+            let pages = Pages::new(&lpns);
+            for frame in 0..6 {
+                order.on_insert(Buffered { frame: FrameId(frame), lpn: pages.of(frame) }, true, pages);
             }
-            while order.victim(Lpn(60), &mut frames) {}
+            while order.victim(Lpn(60), pages, &mut frames) {}
             frames
         };
         assert_eq!(victims(u32::MAX - 2), victims(0));

@@ -123,7 +123,6 @@ fn bits(words: &[u64]) -> impl Iterator<Item = usize> {
 mod tests {
     use super::*;
     use crate::buffer::order::Shape;
-    use crate::geometry::Lpn;
 
     #[test]
     fn the_largest_comes_first_also_over_many_words() {
@@ -134,9 +133,9 @@ mod tests {
         let (mut order, mut node) = (Vec::new(), 0);
         for (block, size) in (0..).zip(sizes) {
             let head = node;
-            chains.enter_first(head, Lpn(block * 5000));
+            chains.enter_first(head, block);
             for page in 1..size {
-                chains.enter(head + page, Lpn(block * 5000 + page), head);
+                chains.enter(head + page, head);
             }
             node += size;
             lists.enter(&mut chains, head);

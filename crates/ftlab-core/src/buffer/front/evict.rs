@@ -36,7 +36,7 @@ impl<T: Ticket> WriteBuffer<T> {
             if is_page {
                 // All of them first: none may fill up the page of another.
                 for frame in &chosen {
-                    self.order.take(self.frames.page(*frame), &mut self.scratch.leaving);
+                    self.order.take(self.frames.page(*frame), self.frames.pages(), &mut self.scratch.leaving);
                 }
                 self.scratch.leaving.clear();
             }
@@ -48,7 +48,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 } else if self.rate.is_met(victims, frames) {
                     break;
                 } else {
-                    self.order.take(self.frames.page(frame), &mut self.scratch.leaving);
+                    self.order.take(self.frames.page(frame), self.frames.pages(), &mut self.scratch.leaving);
                 }
                 victims += 1;
                 frames += self.scratch.leaving.len() as u32;
@@ -75,7 +75,7 @@ impl<T: Ticket> WriteBuffer<T> {
     fn look_at_victims<P: FlashPort<Ticket = T>, L: Layer<P>>(&self, flash: &Flash<P>, below: &L) {
         let frames = self.order.likely_next();
         self.frames.prefetch_victims(frames, |lpn, stage| below.prefetch(&flash.nand, lpn, stage));
-        self.order.prefetch(NOBODY, frames.last().copied().map(FrameId), 1);
+        self.order.prefetch(NOBODY, frames.last().copied().map(FrameId), 1, self.frames.pages());
     }
 
     fn begin_event<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>) {
@@ -102,14 +102,14 @@ impl<T: Ticket> WriteBuffer<T> {
     ) {
         chosen.clear();
         let depth = (DEPTH * self.rate.count) as usize;
-        self.order.candidates(protect, depth, chosen);
+        self.order.candidates(protect, depth, self.frames.pages(), chosen);
         let home = |frame| below.home(self.frames.page(frame).lpn);
         keep_distinct(chosen, self.rate.count, &mut self.scratch.homes, home);
     }
 
     /// Let the next victim leave: its frames are those `leaving`. False: there is none.
     fn next_victim(&mut self, protect: Lpn) -> bool {
-        if !self.order.victim(protect, &mut self.scratch.leaving) {
+        if !self.order.victim(protect, self.frames.pages(), &mut self.scratch.leaving) {
             return false;
         }
         self.fill_page(protect);
@@ -120,7 +120,7 @@ impl<T: Ticket> WriteBuffer<T> {
     fn fill_page(&mut self, protect: Lpn) {
         if self.victim_unit == VictimUnit::Page {
             while self.scratch.leaving.len() < self.rate.slots as usize
-                && self.order.victim(protect, &mut self.scratch.leaving)
+                && self.order.victim(protect, self.frames.pages(), &mut self.scratch.leaving)
             {}
         }
     }
@@ -434,7 +434,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         let mut frames = std::mem::take(&mut self.scratch.candidates);
         frames.clear();
-        self.order.candidates(NOBODY, self.shape.frames as usize, &mut frames);
+        self.order.candidates(NOBODY, self.shape.frames as usize, self.frames.pages(), &mut frames);
         let mut event = Gathering::new(flash.port.ready());
         let mut pending = frames.drain(..).peekable();
         let mut chosen = std::mem::take(&mut self.scratch.leaving);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::buffer::front::directory::{Directory, NONE};
 use crate::buffer::front::moments::Moments;
-use crate::buffer::order::{Buffered, FrameId, LOOKED_AT};
+use crate::buffer::order::{Buffered, FrameId, LOOKED_AT, Pages};
 use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::Lpn;
 use crate::table;
@@ -65,7 +65,8 @@ impl Masks {
 /// The tables of so few frames stay in the cache of a processor without being asked for.
 pub(super) const FEW: u32 = 1024;
 
-/// Free frames in a row that may be written from the same moment on.
+/// Free frames in a row that became free with one event: they may be written from its end on, or from their own moments,
+/// which are not earlier where they are still to come.
 #[derive(Debug, Clone, Copy)]
 struct Together<T> {
     /// Free frames ahead of them, behind those of the entry before.
@@ -96,7 +97,7 @@ pub(crate) struct Frames<T> {
     fresh: u32,
     /// Other free frames, in the order in which they became free.
     freed: Freed,
-    /// Those of them that may be written from a moment on that is not in `ready`.
+    /// Those of them for which an event is to be waited for, too.
     together: VecDeque<Together<T>>,
     /// Free frames behind the last of those.
     alone: u32,
@@ -224,6 +225,7 @@ impl<T: Ticket> Frames<T> {
             return Some((FrameId(self.fresh - 1), port.ready()));
         }
         let frame = self.take_freed()?;
+        let own = self.ready.get(port, frame);
         match self.together.front_mut() {
             Some(Together { ahead: 0, count, from }) => {
                 *count -= 1;
@@ -231,12 +233,12 @@ impl<T: Ticket> Frames<T> {
                 if is_last {
                     self.together.pop_front();
                 }
-                return Some((frame, from));
+                return Some((frame, if port.has_passed(own) { from } else { own }));
             }
             Some(Together { ahead, .. }) => *ahead -= 1,
             None => self.alone -= u32::from(size_of::<T>() > 0),
         }
-        Some((frame, self.ready.get(port, frame)))
+        Some((frame, own))
     }
 
     /// Pages have entered frames that were not taken: the others are free, in their order.
@@ -272,9 +274,7 @@ impl<T: Ticket> Frames<T> {
         }
         let Freed { len, last, .. } = self.freed_before;
         let count = self.freed.len - len;
-        self.alone -= count;
         let mut next = if len == 0 { self.freed.first } else { self.lpns[last as usize] };
-        let mut is_first = true;
         for _ in 0..count {
             let frame = FrameId(next);
             next = self.lpns[frame.0 as usize];
@@ -282,14 +282,11 @@ impl<T: Ticket> Frames<T> {
             if !port.has_passed(own) {
                 let moment = port.join(from, own);
                 self.ready.set(port, frame, moment);
-                self.alone += 1;
-                continue;
             }
-            match self.together.back_mut() {
-                Some(last) if !is_first && self.alone == 0 => last.count += 1,
-                _ => self.together.push_back(Together { ahead: self.alone, count: 1, from }),
-            }
-            (self.alone, is_first) = (0, false);
+        }
+        if count > 0 {
+            self.together.push_back(Together { ahead: self.alone - count, count, from });
+            self.alone = 0;
         }
     }
 
@@ -328,8 +325,14 @@ impl<T: Ticket> Frames<T> {
         Buffered { frame, lpn: Lpn(self.lpns[frame.0 as usize]) }
     }
 
+    /// Which page each frame has.
+    #[inline]
+    pub(crate) fn pages(&self) -> Pages<'_> {
+        Pages::new(&self.lpns)
+    }
+
     /// All frames that have a page.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = Buffered> {
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = Buffered> {
         let used = (0..self.count()).map(FrameId).filter(|frame| self.is_used(*frame));
         used.map(|frame| self.page(frame))
     }
@@ -410,7 +413,7 @@ impl<T: Ticket> Frames<T> {
     /// Recount everything.
     pub(crate) fn verify(&self) -> Result<(), String> {
         let (mut used, mut dirty) = (0, 0);
-        for Buffered { frame, .. } in self.pages() {
+        for Buffered { frame, .. } in self.in_use() {
             used += 1;
             dirty += u32::from(self.dirty(frame) != 0);
             if self.dirty(frame) & !self.held(frame) != 0 || self.held(frame) == 0 {

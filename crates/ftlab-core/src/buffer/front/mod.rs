@@ -329,7 +329,7 @@ impl<T: Ticket> WriteBuffer<T> {
     #[inline]
     fn look_ahead(&self, lpn: Lpn, stage: u32) {
         let frame = self.frames.prefetch(lpn, stage);
-        self.order.prefetch(lpn, frame, stage);
+        self.order.prefetch(lpn, frame, stage, self.frames.pages());
     }
 
     /// Bytes of the tables, without verification.

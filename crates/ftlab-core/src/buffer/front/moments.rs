@@ -117,7 +117,7 @@ impl<T: Ticket> Moments<T> {
             }
         }
         let len = self.frames.len();
-        if self.used > len / 4 {
+        if self.used > len / 2 {
             if 2 * len * (size_of::<u32>() + size_of::<T>()) > self.count as usize * size_of::<T>() {
                 return self.give_each(port.ready());
             }

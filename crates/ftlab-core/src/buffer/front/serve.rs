@@ -102,14 +102,14 @@ impl<T: Ticket> WriteBuffer<T> {
         let mask = unit.mask();
         let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
             self.counts.write_hits += 1;
-            self.order.on_hit(self.frames.page(frame), true);
+            self.order.on_hit(self.frames.page(frame), true, self.frames.pages());
             (frame, self.frames.ready(&flash.port, frame))
         } else {
             self.counts.write_misses += 1;
             let (frame, ready) = self.take_frame(flash, below, lpn)?;
             flash.port.count_wait(ready);
             self.frames.enter(frame, lpn);
-            self.order.on_insert(self.frames.page(frame), true);
+            self.order.on_insert(self.frames.page(frame), true, self.frames.pages());
             (frame, ready)
         };
         let done = moved.done(flash, ready);
@@ -289,13 +289,13 @@ impl<T: Ticket> WriteBuffer<T> {
         let mask = unit.mask();
         let (frame, ready) = if let Some(frame) = self.frames.find(lpn) {
             self.counts.write_hits += 1;
-            self.order.on_hit(self.frames.page(frame), false);
+            self.order.on_hit(self.frames.page(frame), false, self.frames.pages());
             (frame, self.frames.ready(&flash.port, frame))
         } else {
             self.counts.write_misses += 1;
             let (frame, ready) = self.take_frame(flash, below, lpn)?;
             self.frames.enter(frame, lpn);
-            self.order.on_insert(self.frames.page(frame), false);
+            self.order.on_insert(self.frames.page(frame), false, self.frames.pages());
             (frame, ready)
         };
         let moment = flash.port.join(after, ready);
@@ -319,7 +319,7 @@ impl<T: Ticket> WriteBuffer<T> {
         };
         self.counts.write_hits += 1;
         let mask = unit.mask();
-        self.order.on_hit(self.frames.page(frame), true);
+        self.order.on_hit(self.frames.page(frame), true, self.frames.pages());
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
         self.frames.set_dirty(frame, 0);
@@ -334,7 +334,7 @@ impl<T: Ticket> WriteBuffer<T> {
         if self.keeps_reads {
             self.order.on_clean(self.frames.page(frame));
         } else {
-            self.order.on_leave(self.frames.page(frame));
+            self.order.on_leave(self.frames.page(frame), self.frames.pages());
             self.frames.leave(frame);
         }
     }
@@ -350,7 +350,7 @@ impl<T: Ticket> WriteBuffer<T> {
         self.frames.set_held(frame, self.frames.held(frame) & !mask);
         self.frames.set_dirty(frame, dirty & !mask);
         if self.frames.held(frame) == 0 {
-            self.order.on_leave(self.frames.page(frame));
+            self.order.on_leave(self.frames.page(frame), self.frames.pages());
             self.frames.leave(frame);
         } else if dirty != 0 && dirty & !mask == 0 {
             self.cleaned(frame);
@@ -366,7 +366,7 @@ impl<T: Ticket> WriteBuffer<T> {
             let lpn = access.lpn_at(index);
             self.note(lpn, u64::MAX, || Happened::Trimmed);
             if let Some(frame) = self.frames.find(lpn) {
-                self.order.on_leave(self.frames.page(frame));
+                self.order.on_leave(self.frames.page(frame), self.frames.pages());
                 self.frames.leave(frame);
             }
         }
@@ -440,7 +440,7 @@ impl<T: Ticket> WriteBuffer<T> {
             }
             if let Some(frame) = frame {
                 held = self.frames.held(frame) & mask;
-                self.order.on_hit(self.frames.page(frame), false);
+                self.order.on_hit(self.frames.page(frame), false, self.frames.pages());
                 moment = if held == 0 {
                     moment
                 } else {
@@ -541,7 +541,7 @@ impl<T: Ticket> WriteBuffer<T> {
         } else {
             let (frame, ready) = self.take_frame(flash, below, lpn)?;
             self.frames.enter(frame, lpn);
-            self.order.on_insert(self.frames.page(frame), false);
+            self.order.on_insert(self.frames.page(frame), false, self.frames.pages());
             (frame, ready)
         };
         let moment = flash.port.join(read, ready);

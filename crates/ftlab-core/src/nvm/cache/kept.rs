@@ -315,7 +315,7 @@ mod tests {
             let order = |drive: &Cached<F, ()>| {
                 let nvm = drive.nvm.as_ref().unwrap();
                 let mut frames = Vec::new();
-                nvm.order.candidates(crate::buffer::front::NOBODY, 99, &mut frames);
+                nvm.order.candidates(crate::buffer::front::NOBODY, 99, nvm.frames.pages(), &mut frames);
                 frames.into_iter().map(|frame| nvm.frames.page(frame).lpn.0).collect()
             };
             let before = order(&drive);

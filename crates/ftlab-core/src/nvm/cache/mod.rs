@@ -121,7 +121,7 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         if let Some(nvm) = &self.nvm {
             let frame = nvm.frames.prefetch(lpn, stage);
-            nvm.order.prefetch(lpn, frame, stage);
+            nvm.order.prefetch(lpn, frame, stage, nvm.frames.pages());
         }
         self.below.prefetch(nand, lpn, stage);
     }
@@ -304,7 +304,7 @@ impl<T: Ticket> Nvm<T> {
         self.frames.set_held(frame, WHOLE);
         self.frames.set_dirty(frame, if dirty { WHOLE } else { 0 });
         self.by_collector.put(frame.0, false);
-        self.order.on_insert(self.frames.page(frame), dirty);
+        self.order.on_insert(self.frames.page(frame), dirty, self.frames.pages());
     }
 
     /// A frame has no page any more; from its moment on it may be written.
@@ -371,7 +371,7 @@ impl<T: Ticket> Nvm<T> {
     /// Recount, and hold the state of each page against the table of the paper.
     fn verify(&self, copy_of: impl Fn(Lpn) -> Option<Ppn>) -> Result<(), String> {
         self.frames.verify()?;
-        for page in self.frames.pages() {
+        for page in self.frames.in_use() {
             let has_copy = copy_of(page.lpn).is_some();
             if !has_copy && !self.is_dirty(page.frame) {
                 return Err(format!("page {} is clean, and flash has no copy", page.lpn.0));
@@ -401,7 +401,9 @@ impl<T: Ticket> Nvm<T> {
     ) -> FlashResult<()> {
         let mut leaving = std::mem::take(&mut self.scratch.leaving);
         leaving.clear();
-        while leaving.len() < self.slots as usize && self.order.victim(protect, &mut leaving) {}
+        while leaving.len() < self.slots as usize
+            && self.order.victim(protect, self.frames.pages(), &mut leaving)
+        {}
         assert!(!leaving.is_empty(), "validated: a page of flash has no more units than there are frames");
         // Given up before anything is written: a collection on the way finds each page as it is.
         for frame in &leaving {
@@ -433,7 +435,7 @@ impl<T: Ticket> Nvm<T> {
         self.fetch_removed(below);
         let next = self.order.likely_next();
         self.frames.prefetch_victims(next, |lpn, stage| below.prefetch(&flash.nand, lpn, stage));
-        self.order.prefetch(NOBODY, next.last().copied().map(FrameId), 1);
+        self.order.prefetch(NOBODY, next.last().copied().map(FrameId), 1, self.frames.pages());
         Ok(())
     }
 
@@ -481,7 +483,7 @@ impl<T: Ticket> Nvm<T> {
         }
         let mut frames = std::mem::take(&mut self.scratch.candidates);
         frames.clear();
-        self.order.candidates(NOBODY, self.frames.count() as usize, &mut frames);
+        self.order.candidates(NOBODY, self.frames.count() as usize, self.frames.pages(), &mut frames);
         frames.retain(|frame| self.is_dirty(*frame));
         let mut done = after;
         let mut chosen = std::mem::take(&mut self.scratch.leaving);

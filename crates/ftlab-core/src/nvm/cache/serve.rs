@@ -31,7 +31,7 @@ impl<T: Ticket> Nvm<T> {
             if let Some(frame) = self.frames.find(lpn) {
                 self.counts.read_hits += 1;
                 self.counts.read_hits_clean += u64::from(!self.is_dirty(frame));
-                self.order.on_hit(self.frames.page(frame), false);
+                self.order.on_hit(self.frames.page(frame), false, self.frames.pages());
                 moment = flash.port.join(moment, self.frames.ready(&flash.port, frame));
                 sectors += unit.sectors;
                 if flash.nand.verifies() {
@@ -184,7 +184,7 @@ impl<T: Ticket> Nvm<T> {
         let frame = if let Some(frame) = known {
             self.counts.write_hits += 1;
             self.counts.write_hits_clean += u64::from(!was_dirty);
-            self.order.on_hit(self.frames.page(frame), true);
+            self.order.on_hit(self.frames.page(frame), true, self.frames.pages());
             frame
         } else {
             self.counts.write_misses += 1;
@@ -256,7 +256,7 @@ impl<T: Ticket> Nvm<T> {
             let dirty = self.is_dirty(frame);
             self.counts.trimmed_dirty += u64::from(dirty);
             self.counts.trimmed_clean += u64::from(!dirty);
-            self.order.on_leave(self.frames.page(frame));
+            self.order.on_leave(self.frames.page(frame), self.frames.pages());
             self.set_free(flash, frame);
         }
     }
