@@ -40,8 +40,8 @@ fn cache_bytes(config: &DeviceConfig, layout: TranslationLayout) -> u64 {
 /// A page of a block that is being filled, with LSB backup.
 const BYTES_PER_OPEN_PAGE: u64 = 32;
 
-/// A frame of a write buffer, with its place in the order. `tests/allocations.rs` holds it.
-const BYTES_PER_FRAME: u64 = 64;
+/// A frame of a non-volatile cache, with its place in the order. `tests/allocations.rs` holds it.
+const BYTES_PER_CACHE_FRAME: u64 = 48;
 
 /// Frames of a non-volatile cache, and for each logical unit whether it was trimmed. A cache that works with the flash
 /// also keeps a bit for each physical unit and a count for each block.
@@ -50,7 +50,7 @@ fn nvm_bytes(config: &DeviceConfig, verify: bool) -> u64 {
     let frames = (keys.bytes / config.unit_bytes()).min(config.logical_pages());
     let versions = if verify { 4 * config.unit_bytes() / u64::from(SECTOR_BYTES) } else { 0 };
     let removable = if config.nvm.cooperates() { config.physical_units() } else { 0 };
-    frames * (BYTES_PER_FRAME + versions) + config.logical_pages() / 8 + removable + (4 << 10)
+    frames * (BYTES_PER_CACHE_FRAME + versions) + config.logical_pages() / 8 + removable + (4 << 10)
 }
 
 /// What LSB backup remembers of each page of the blocks that are being filled, and of what a non-volatile cache has. Of
@@ -73,7 +73,7 @@ fn buffer_bytes(config: &DeviceConfig, verify: bool) -> u64 {
     let Some(keys) = config.buffer.keys() else { return 0 };
     let frames = (keys.bytes / config.unit_bytes()).min(config.logical_pages());
     let versions = if verify { 4 * config.unit_bytes() / u64::from(SECTOR_BYTES) } else { 0 };
-    frames * (BYTES_PER_FRAME + versions) + (4 << 10)
+    frames * (config.buffer.kind.bytes_per_frame() + versions) + (4 << 10)
 }
 
 /// Tables of units and of blocks.

@@ -720,7 +720,7 @@ fn tables_are_small() {
         let choice = BufferChoice::from(*kind);
         let (order, _) = run(&choice, &shape, 100_000);
         let bytes = order.table_bytes() as f64 / f64::from(shape.frames);
-        assert!(bytes <= 26.0, "{} takes {bytes:.1} bytes a frame", kind.name());
+        assert!(bytes <= 21.0, "{} takes {bytes:.1} bytes a frame", kind.name());
         let is_page = choice.victim_unit() == VictimUnit::Page;
         assert_eq!(is_page, !matches!(kind, BufferKind::Bplru | BufferKind::Fab | BufferKind::Clc));
     }

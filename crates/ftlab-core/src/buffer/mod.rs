@@ -58,6 +58,14 @@ macro_rules! buffer_orders {
                 }
             }
 
+            /// Bytes at most of a frame and its place in the order.
+            pub const fn bytes_per_frame(&self) -> u64 {
+                match self {
+                    BufferChoice::None(_) => 0,
+                    $(BufferChoice::$kind(_) => <$file::$kind as BufferOrder>::BYTES_PER_FRAME,)+
+                }
+            }
+
             /// Whether it takes blocks, or looks at them.
             pub const fn looks_at_blocks(&self) -> bool {
                 matches!(self.victim_unit(), VictimUnit::Block) || matches!(self, BufferChoice::Ref(_))

@@ -72,12 +72,15 @@ pub const LOOKED_AT: usize = 4;
 /// An order says *who* leaves and knows nothing of how many leave at a time, of flash or of time. Order of calls for a
 /// page: `on_insert` once, then `on_hit` and `on_clean` any number of times; then it leaves by `victim`, `take` or
 /// `on_leave`, and may come back. The page or block that `protect` belongs to is never a victim: it is being served.
-/// `pages` know the page of each frame that has one: also of one that comes or leaves with the call.
-/// Every step but `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `check_keys`, `pads`,
-/// `prefetch` and `likely_next`.
+/// `pages` know the page of each frame that has one: also of one that comes or leaves with the call. Every step but
+/// `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `BYTES_PER_FRAME`, `check_keys`,
+/// `pads`, `prefetch` and `likely_next`.
 pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
     /// What its victims are.
     const UNIT: VictimUnit;
+
+    /// Bytes at most of a frame of the buffer, of which those of the order are a part. `tests/allocations.rs` holds it.
+    const BYTES_PER_FRAME: u64 = 48;
 
     /// An order of an empty buffer.
     fn new(keys: &Self::Keys, shape: &Shape) -> Self;

@@ -27,7 +27,7 @@ use crate::table;
 /// window yet.
 ///
 /// Pages that come to be of recent blocks are sorted by age once: the logarithm of their number is the cost of a choice
-/// for each of them. Its tables take 12 bytes a frame, and up to 34 for each frame of the window.
+/// for each of them. Its tables take 12 bytes a frame, and up to 30 for each frame of the window.
 #[derive(Debug, Clone)]
 pub struct Ref {
     /// The slot of each frame in the window; `NONE` for another one.
@@ -40,8 +40,8 @@ pub struct Ref {
     chosen: List,
     slots: Slots,
     recent: BlockSet,
-    /// Pages that are sorted: when each came into the window, and its slot. In one number they sort without a look elsewhere.
-    sorted: Vec<u64>,
+    /// Slots while they are sorted.
+    sorted: Vec<u32>,
 }
 
 /// The pages of the window, and their blocks. The mark of a block says whether it is `CHOSEN`.
@@ -233,15 +233,14 @@ impl Ref {
         let heads = slots.sizes.largest_first().flat_map(|list| list.iter_oldest(&slots.chains.links));
         for head in heads.take(self.recent.most) {
             self.recent.enter(slots.block(head, pages));
-            let age = |slot: u32| u64::from(slots.since[slot as usize]) << 32 | u64::from(slot);
-            self.sorted.extend(slots.chains.nodes_of(head).map(age));
+            self.sorted.extend(slots.chains.nodes_of(head));
         }
         for block in self.recent.blocks() {
             slots.chains.set_mark(slots.head(block, pages), CHOSEN);
         }
-        self.sorted.sort_unstable();
+        self.sorted.sort_unstable_by_key(|slot| slots.since[*slot as usize]);
         for slot in &self.sorted {
-            let frame = slots.frame[*slot as u32 as usize];
+            let frame = slots.frame[*slot as usize];
             self.window.remove(&mut self.links, frame);
             self.chosen.enter(&mut self.links, frame);
         }
@@ -279,6 +278,9 @@ impl Scheme for Ref {
 impl BufferOrder for Ref {
     const UNIT: VictimUnit = VictimUnit::Page;
 
+    // The window may be the whole buffer.
+    const BYTES_PER_FRAME: u64 = 72;
+
     fn new(keys: &RefKeys, shape: &Shape) -> Self {
         let frames = shape.frames;
         let window = ((keys.window * f64::from(frames)).round() as u32).clamp(1, frames.max(1));
@@ -295,7 +297,7 @@ impl BufferOrder for Ref {
             chosen: List::new(),
             slots: Slots::new(shape, window),
             recent: BlockSet::new(most.min(window)),
-            sorted: Vec::new(),
+            sorted: Vec::with_capacity(window as usize),
         }
     }
 
@@ -391,7 +393,7 @@ impl BufferOrder for Ref {
         let slots = &self.slots;
         let words = self.slot.capacity() + slots.frame.capacity() + slots.since.capacity();
         let words =
-            words + self.sorted.capacity() * 2 + self.recent.blocks.capacity() + self.recent.table.capacity();
+            words + self.sorted.capacity() + self.recent.blocks.capacity() + self.recent.table.capacity();
         self.links.table_bytes() + slots.chains.table_bytes() + slots.sizes.table_bytes() + words as u64 * 4
     }
 }

@@ -140,9 +140,39 @@ impl std::fmt::Debug for Submission {
 }
 
 /// Stands for the moment when a command, or several, have ended. It may be kept for ever and copied.
-pub trait Ticket: Copy + Send + std::fmt::Debug + 'static {}
+pub trait Ticket: Copy + Send + std::fmt::Debug + 'static {
+    /// The same in the bytes that most need, for tables of many.
+    type Short: Copy + Send + std::fmt::Debug + 'static;
 
-impl<T: Copy + Send + std::fmt::Debug + 'static> Ticket for T {}
+    /// `None` where it needs more.
+    fn short(self) -> Option<Self::Short>;
+
+    /// The ticket of which it is short.
+    fn long(short: Self::Short) -> Self;
+}
+
+/// Tickets that need all their bytes.
+macro_rules! whole_tickets {
+    ($($ticket:ty),+) => {
+        $(impl $crate::flash::port::Ticket for $ticket {
+            type Short = Self;
+
+            #[inline(always)]
+            fn short(self) -> Option<Self> {
+                Some(self)
+            }
+
+            #[inline(always)]
+            fn long(short: Self) -> Self {
+                short
+            }
+        })+
+    };
+}
+
+pub(super) use whole_tickets;
+
+whole_tickets!((), usize);
 
 /// The latest of moments that are added one by one, with nothing submitted to wait for it and no time going on meanwhile.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use crate::cause::{Command, CommandCounts};
 use crate::config::DeviceConfig;
 use crate::flash::clock::{Clock, Ledger, Pages, Servers, Spans, Step, TIMERS};
-use crate::flash::port::{FlashPort, Memory, Submission};
+use crate::flash::port::{FlashPort, Memory, Submission, Ticket};
 use crate::geometry::Geometry;
 use crate::metrics::CommandRecord;
 use crate::time::Time;
@@ -37,6 +37,22 @@ impl End {
     #[inline(always)]
     fn number(self) -> u64 {
         self.0 as u64
+    }
+}
+
+impl Ticket for End {
+    /// Both halves of the time, and a number of a command that is among the first 2^32.
+    type Short = [u32; 3];
+
+    #[inline]
+    fn short(self) -> Option<[u32; 3]> {
+        let number = u32::try_from(self.number()).ok()?;
+        Some([self.at().0 as u32, (self.at().0 >> 32) as u32, number])
+    }
+
+    #[inline]
+    fn long([low, high, number]: [u32; 3]) -> Self {
+        Self::new(Time(u64::from(high) << 32 | u64::from(low)), number.into())
     }
 }
 
@@ -560,5 +576,21 @@ impl Clock for ReservationPort {
 
     fn table_bytes(&self) -> u64 {
         self.ends_at.len() as u64 * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_short_while_numbers_are() {
+        for time in [0, 1, u64::MAX] {
+            for number in [0, 7, u32::MAX.into()] {
+                let end = End::new(Time(time), number);
+                assert_eq!(end.short().map(End::long), Some(end));
+            }
+            assert_eq!(End::new(Time(time), 1 << 32).short(), None);
+        }
     }
 }

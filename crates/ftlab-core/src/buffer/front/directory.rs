@@ -159,13 +159,14 @@ macro_rules! of_entries {
 }
 
 impl Directory {
-    /// For so many frames of a drive of `pages`; no page has one.
-    pub(super) fn new(frames: u32, pages: u32) -> Self {
+    /// For so many frames of a drive of `pages`; no page has one. A dense one has fewer places, beside large tables of an
+    /// order.
+    pub(super) fn new(frames: u32, pages: u32, is_dense: bool) -> Self {
         // More than half of the places are empty: a search ends where it begins, mostly.
-        if frames <= u16::EMPTY.into() {
-            Self::Short(Entries::new(frames, pages, 16))
-        } else {
-            Self::Long(Entries::new(frames, pages, 9))
+        match (frames <= u16::EMPTY.into(), is_dense) {
+            (true, false) => Self::Short(Entries::new(frames, pages, 16)),
+            (true, true) => Self::Short(Entries::new(frames, pages, 9)),
+            (false, _) => Self::Long(Entries::new(frames, pages, 9)),
         }
     }
 

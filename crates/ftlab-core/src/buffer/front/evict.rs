@@ -434,6 +434,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         let mut frames = std::mem::take(&mut self.scratch.candidates);
         frames.clear();
+        frames.reserve_exact(self.shape.frames as usize);
         self.order.candidates(NOBODY, self.shape.frames as usize, self.frames.pages(), &mut frames);
         let mut event = Gathering::new(flash.port.ready());
         let mut pending = frames.drain(..).peekable();

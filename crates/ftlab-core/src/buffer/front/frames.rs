@@ -85,7 +85,7 @@ struct Freed {
 
 /// The frames of a buffer. A frame has a page, or is free.
 #[derive(Debug, Clone)]
-pub(crate) struct Frames<T> {
+pub(crate) struct Frames<T: Ticket> {
     /// The page of each frame. Of a free one the next that is free, or `NONE`; of one that never had a page `NONE`.
     lpns: Vec<u32>,
     held: Masks,
@@ -115,8 +115,16 @@ pub(crate) struct Frames<T> {
 
 impl<T: Ticket> Frames<T> {
     /// As many as `frames` for a drive of `pages`, all free. What is held and dirty is known for each of the
-    /// `parts` of a page, and as many versions as `versions_each`. `ready` is a moment that has passed.
-    pub(crate) fn new(frames: u32, pages: u32, parts: u32, versions_each: u32, ready: T) -> Self {
+    /// `parts` of a page, and as many versions as `versions_each`. `ready` is a moment that has passed. With `is_dense`, pages
+    /// are found a little later in less memory.
+    pub(crate) fn new(
+        frames: u32,
+        pages: u32,
+        parts: u32,
+        versions_each: u32,
+        ready: T,
+        is_dense: bool,
+    ) -> Self {
         let shift = parts.trailing_zeros();
         let mut lpns = table::zeros(frames as usize);
         lpns.fill(NONE);
@@ -125,7 +133,7 @@ impl<T: Ticket> Frames<T> {
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
             ready: Moments::new(frames, ready),
-            directory: Directory::new(frames, pages),
+            directory: Directory::new(frames, pages, is_dense),
             fresh: 0,
             freed: Freed::default(),
             together: VecDeque::new(),
@@ -275,19 +283,29 @@ impl<T: Ticket> Frames<T> {
         let Freed { len, last, .. } = self.freed_before;
         let count = self.freed.len - len;
         let mut next = if len == 0 { self.freed.first } else { self.lpns[last as usize] };
+        while let Some(last) = self.together.back().filter(|last| port.has_passed(last.from)) {
+            self.alone += last.ahead + last.count;
+            self.together.pop_back();
+        }
+        let is_each = self.together.len() >= self.most_together();
         for _ in 0..count {
             let frame = FrameId(next);
             next = self.lpns[frame.0 as usize];
             let own = self.ready.get(port, frame);
-            if !port.has_passed(own) {
+            if is_each || !port.has_passed(own) {
                 let moment = port.join(from, own);
                 self.ready.set(port, frame, moment);
             }
         }
-        if count > 0 {
+        if count > 0 && !is_each {
             self.together.push_back(Together { ahead: self.alone - count, count, from });
             self.alone = 0;
         }
+    }
+
+    /// Entries of `together` at most. More are needed only where many evictions of few frames are on their way.
+    fn most_together(&self) -> usize {
+        (self.count() as usize / 64).max(4)
     }
 
     /// `frame` is free: its page has left. From its moment on it may be written.
@@ -456,9 +474,9 @@ mod tests {
     fn every_page_is_found_where_it_is() {
         // With 77 pages an entry for each page, otherwise a table with open addresses, of longer entries for many frames.
         for (count, pages, parts) in
-            [(50, 260, 1), (50, 260, 8), (50, 260, 64), (50, 77, 8), (66_000, 149_000, 8)]
+            [(50, 360, 1), (50, 360, 8), (50, 360, 64), (50, 77, 8), (66_000, 149_000, 8)]
         {
-            let mut frames = Frames::<()>::new(count, pages, parts, parts, ());
+            let mut frames = Frames::<()>::new(count, pages, parts, parts, (), parts == 1);
             let mut free: VecDeque<u32> = (0..count).collect();
             let mut model = std::collections::BTreeMap::new();
             let mut rng = Rng::new(u64::from(parts), "frames");

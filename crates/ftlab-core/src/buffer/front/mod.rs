@@ -43,7 +43,7 @@ pub(crate) const NOBODY: Lpn = Lpn(u32::MAX);
 ///
 /// One type for both, so that there are no more compiled drives for it. Without a buffer it passes on what it gets.
 #[derive(Debug, Clone)]
-pub struct Front<L, T> {
+pub struct Front<L, T: Ticket> {
     below: L,
     buffer: Option<Box<WriteBuffer<T>>>,
 }
@@ -200,7 +200,7 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
 
 /// The write buffer of a drive: every scheme is one type.
 #[derive(Debug, Clone)]
-struct WriteBuffer<T> {
+struct WriteBuffer<T: Ticket> {
     frames: Frames<T>,
     order: Orders,
     /// Nothing comes any more: nobody asks when a frame is free.
@@ -288,7 +288,15 @@ impl<T: Ticket> WriteBuffer<T> {
         let versions_each = if flash.nand.verifies() { per_unit } else { 0 };
         let page_sectors = (geometry.slots_per_page * per_unit) as usize;
         Some(Self {
-            frames: Frames::new(frames, shape.logical_units, per_unit, versions_each, ready),
+            // Orders that look at blocks know more of each frame than others.
+            frames: Frames::new(
+                frames,
+                shape.logical_units,
+                per_unit,
+                versions_each,
+                ready,
+                config.buffer.kind.looks_at_blocks(),
+            ),
             order: config.buffer.kind.build(&shape)?,
             is_ending: false,
             draining: ready,

@@ -10,11 +10,11 @@ use crate::flash::port::{FlashPort, Ticket};
 /// them would be of the past. Where there are few frames and tickets are small, each has one all the same: nothing is
 /// searched for then. So it is from the moment on at which so many have to be waited for that this takes less.
 #[derive(Debug, Clone)]
-pub(super) struct Moments<T> {
+pub(super) struct Moments<T: Ticket> {
     /// A table with open addresses: the number of a frame plus 1, or 0. A power of two of them. Empty where each frame has a moment.
     frames: Vec<u32>,
     /// The moments of those frames, or of all.
-    moments: Vec<T>,
+    moments: Row<T>,
     /// All frames.
     count: u32,
     /// How many of `frames` are not empty.
@@ -31,7 +31,7 @@ impl<T: Ticket> Moments<T> {
     pub(super) fn new(frames: u32, ready: T) -> Self {
         let (len, moments) = match frames as usize {
             _ if size_of::<T>() == 0 => (0, 0),
-            few if frames <= FEW && size_of::<T>() <= 8 => (0, few),
+            few if frames <= FEW && size_of::<T::Short>() <= 8 => (0, few),
             many => {
                 let len = (many / 8).next_power_of_two().clamp(16, 1024);
                 (len, len)
@@ -39,7 +39,7 @@ impl<T: Ticket> Moments<T> {
         };
         Self {
             frames: vec![0; len],
-            moments: vec![ready; moments],
+            moments: Row::new(moments, ready),
             count: frames,
             used: 0,
             most: len / 4 * 3,
@@ -76,10 +76,10 @@ impl<T: Ticket> Moments<T> {
             return port.ready();
         }
         if self.is_direct() {
-            return self.moments[frame.0 as usize];
+            return self.moments.get(frame.0 as usize);
         }
         let at = self.place(frame);
-        if self.frames[at] == 0 { port.ready() } else { self.moments[at] }
+        if self.frames[at] == 0 { port.ready() } else { self.moments.get(at) }
     }
 
     #[inline]
@@ -88,7 +88,7 @@ impl<T: Ticket> Moments<T> {
             return;
         }
         if self.is_direct() {
-            self.moments[frame.0 as usize] = moment;
+            self.moments.set(frame.0 as usize, moment);
             return;
         }
         let at = self.place(frame);
@@ -99,7 +99,7 @@ impl<T: Ticket> Moments<T> {
             self.frames[at] = frame.0 + 1;
             self.used += 1;
         }
-        self.moments[at] = moment;
+        self.moments.set(at, moment);
         if self.used > self.most {
             self.forget(port);
         }
@@ -110,42 +110,46 @@ impl<T: Ticket> Moments<T> {
     #[inline(never)]
     fn forget<P: FlashPort<Ticket = T>>(&mut self, port: &P) {
         self.used = 0;
-        for (of, moment) in self.frames.iter_mut().zip(&self.moments) {
+        for (at, of) in self.frames.iter_mut().enumerate() {
             if *of != 0 {
-                *of = if port.has_passed(*moment) { 0 } else { *of | MOVES };
+                *of = if port.has_passed(self.moments.get(at)) { 0 } else { *of | MOVES };
                 self.used += usize::from(*of != 0);
             }
         }
         let len = self.frames.len();
         if self.used > len / 2 {
-            if 2 * len * (size_of::<u32>() + size_of::<T>()) > self.count as usize * size_of::<T>() {
+            if 2 * len * (size_of::<u32>() + self.moments.bytes_each())
+                > self.count as usize * self.moments.bytes_each()
+            {
                 return self.give_each(port.ready());
             }
             self.frames.resize(2 * len, 0);
-            self.moments.resize(2 * len, port.ready());
+            self.moments.grow(2 * len, port.ready());
             self.most *= 2;
         }
         for from in 0..self.frames.len() {
             if self.frames[from] & MOVES == 0 {
                 continue;
             }
-            let (mut of, mut moment) = (std::mem::take(&mut self.frames[from]), self.moments[from]);
+            let (mut of, mut moment) = (std::mem::take(&mut self.frames[from]), self.moments.get(from));
             while of != 0 {
                 of &= !MOVES;
                 let to = self.search(of - 1, |other| other == 0 || other & MOVES != 0);
                 // What is not in its place yet makes way.
                 std::mem::swap(&mut self.frames[to], &mut of);
-                std::mem::swap(&mut self.moments[to], &mut moment);
+                let other = self.moments.get(to);
+                self.moments.set(to, moment);
+                moment = other;
             }
         }
     }
 
     /// Give each frame a moment: `ready`, where it has none.
     fn give_each(&mut self, ready: T) {
-        let mut all = vec![ready; self.count as usize];
-        for (of, moment) in self.frames.drain(..).zip(&self.moments) {
+        let mut all = Row::new(self.count as usize, ready);
+        for (at, of) in self.frames.drain(..).enumerate() {
             if let Some(frame) = (of & !MOVES).checked_sub(1) {
-                all[frame as usize] = *moment;
+                all.set(frame as usize, self.moments.get(at));
             }
         }
         self.frames = Vec::new();
@@ -154,7 +158,78 @@ impl<T: Ticket> Moments<T> {
 
     /// Bytes of the table.
     pub(super) fn table_bytes(&self) -> u64 {
-        (self.frames.capacity() * 4 + self.moments.capacity() * size_of::<T>()) as u64
+        (self.frames.capacity() * 4) as u64 + self.moments.table_bytes()
+    }
+}
+
+/// Moments in the bytes that they need: from one on that needs more, all of them.
+#[derive(Debug, Clone)]
+enum Row<T: Ticket> {
+    Short(Vec<T::Short>),
+    Long(Vec<T>),
+}
+
+impl<T: Ticket> Row<T> {
+    fn new(len: usize, ready: T) -> Self {
+        match ready.short() {
+            Some(short) => Row::Short(vec![short; len]),
+            None => Row::Long(vec![ready; len]),
+        }
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> T {
+        match self {
+            Row::Short(row) => T::long(row[at]),
+            Row::Long(row) => row[at],
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, moment: T) {
+        match (&mut *self, moment.short()) {
+            (Row::Short(row), Some(short)) => row[at] = short,
+            (Row::Long(row), _) => row[at] = moment,
+            (Row::Short(_), None) => {
+                self.lengthen();
+                self.set(at, moment);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lengthen(&mut self) {
+        if let Row::Short(row) = self {
+            *self = Row::Long(row.iter().map(|short| T::long(*short)).collect());
+        }
+    }
+
+    /// To a length of `len`, with more that are `ready`.
+    fn grow(&mut self, len: usize, ready: T) {
+        match (&mut *self, ready.short()) {
+            (Row::Short(row), Some(short)) => row.resize(len, short),
+            (Row::Long(row), _) => row.resize(len, ready),
+            (Row::Short(_), None) => {
+                self.lengthen();
+                self.grow(len, ready);
+            }
+        }
+    }
+
+    const fn bytes_each(&self) -> usize {
+        match self {
+            Row::Short(_) => size_of::<T::Short>(),
+            Row::Long(_) => size_of::<T>(),
+        }
+    }
+
+    fn table_bytes(&self) -> u64 {
+        let len = match self {
+            Row::Short(row) => row.capacity(),
+            Row::Long(row) => row.capacity(),
+        };
+        (len * self.bytes_each()) as u64
     }
 }
 
@@ -164,26 +239,42 @@ mod tests {
     use crate::flash::port::Submission;
     use crate::rng::Rng;
 
-    /// Tickets are moments, and `.0` is now.
+    /// A moment. Those below 2^32 are short.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct At(u64);
+
+    impl Ticket for At {
+        type Short = u32;
+
+        fn short(self) -> Option<u32> {
+            u32::try_from(self.0).ok()
+        }
+
+        fn long(short: u32) -> Self {
+            Self(short.into())
+        }
+    }
+
+    /// `.0` is now.
     struct Now(u64);
 
     impl FlashPort for Now {
-        type Ticket = u64;
+        type Ticket = At;
 
-        fn ready(&self) -> u64 {
-            0
+        fn ready(&self) -> At {
+            At(0)
         }
 
-        fn join(&mut self, first: u64, second: u64) -> u64 {
-            first.max(second)
+        fn join(&mut self, first: At, second: At) -> At {
+            At(first.0.max(second.0))
         }
 
-        fn submit(&mut self, _: Submission, after: u64) -> u64 {
+        fn submit(&mut self, _: Submission, after: At) -> At {
             after
         }
 
-        fn has_passed(&self, moment: u64) -> bool {
-            moment < self.0
+        fn has_passed(&self, moment: At) -> bool {
+            moment.0 < self.0
         }
     }
 
@@ -191,8 +282,8 @@ mod tests {
     #[test]
     fn moments_to_come_are_kept_and_others_forgotten() {
         for (frames, most) in [(9_000, 2048), (FEW, 0), (FEW + 1, 2048)] {
-            let (mut now, mut moments) = (Now(0), Moments::new(frames, 0));
-            let mut list = vec![0; frames as usize];
+            let (mut now, mut moments) = (Now(0), Moments::new(frames, At(0)));
+            let mut list = vec![At(0); frames as usize];
             let mut rng = Rng::new(frames.into(), "moments");
             let mut largest = 0;
             for step in 0..200_000_u32 {
@@ -200,7 +291,7 @@ mod tests {
                 let any = rng.below(frames.into()) as u32;
                 let frame = if rng.below(2) == 0 { step % frames } else { any };
                 // One that is set to a moment that has passed needs no entry.
-                let moment = if rng.below(9) == 0 { 0 } else { now.0 + rng.below(700) };
+                let moment = At(if rng.below(9) == 0 { 0 } else { now.0 + rng.below(700) });
                 moments.set(&now, FrameId(frame), moment);
                 list[frame as usize] = moment;
                 let asked = if rng.below(2) == 0 { frame } else { rng.below(frames.into()) as u32 };
@@ -212,7 +303,8 @@ mod tests {
                 }
             }
             assert!(largest <= most, "{largest} entries");
-            let moment = |frame: u32| u64::MAX - u64::from(frame);
+            assert!(matches!(moments.moments, Row::Short(_)));
+            let moment = |frame: u32| At(u64::MAX - u64::from(frame));
             for frame in 0..frames {
                 moments.set(&now, FrameId(frame), moment(frame));
             }

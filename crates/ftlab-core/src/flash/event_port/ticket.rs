@@ -1,11 +1,15 @@
 //! What stands for the end of something, and who waits for it.
 
+use crate::flash::port::whole_tickets;
+
 /// Stands for the end of a command or of several.
 ///
 /// Of a command it is the lane and the turn: how many commands its lane has been given by then. Of a node it is the
 /// place and the generation: once it has ended, its place is used again, with the next generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(u64);
+
+whole_tickets!(Ticket);
 
 /// What ends: a command of a lane, or a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,7 +48,7 @@ const WHOLE: u64 = 1;
 
 /// A translation layer with a non-volatile cache over it, or without one.
 #[derive(Debug, Clone)]
-pub struct Cached<L, T> {
+pub struct Cached<L, T: Ticket> {
     below: L,
     nvm: Option<Box<Nvm<T>>>,
 }
@@ -209,7 +209,7 @@ impl Set {
 
 /// The cache of a drive.
 #[derive(Debug, Clone)]
-struct Nvm<T> {
+struct Nvm<T: Ticket> {
     frames: Frames<T>,
     order: Orders,
     /// Dirty frames whose page the host has not changed: collection dropped its copy in flash.
@@ -271,7 +271,7 @@ impl<T: Ticket> Nvm<T> {
         let flushes_back =
             matches!(&config.nvm.kind, NvmChoice::Basic(keys) if keys.basic_flush == BasicFlush::Writeback);
         Some(Self {
-            frames: Frames::new(frames, geometry.logical_units, 1, versions_each, flash.port.ready()),
+            frames: Frames::new(frames, geometry.logical_units, 1, versions_each, flash.port.ready(), false),
             order: BufferChoice::from(keys.order).build(&shape)?,
             by_collector: Set::new(frames),
             tombstones: Set::new(geometry.logical_units),
