@@ -65,8 +65,8 @@ impl Masks {
 /// The tables of so few frames stay in the cache of a processor without being asked for.
 pub(super) const FEW: u32 = 1024;
 
-/// Free frames in a row that became free with one event: they may be written from its end on, or from their own moments,
-/// which are not earlier where they are still to come.
+/// Free frames in a row that became free with one event, and may be written from its end on. Where a frame's own moment is
+/// still to come, it is not earlier.
 #[derive(Debug, Clone, Copy)]
 struct Together<T> {
     /// Free frames ahead of them, behind those of the entry before.
