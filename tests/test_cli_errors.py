@@ -56,6 +56,10 @@ def refused(ran: Ran, *parts: str) -> None:
         (DRIVE + "[ftl]\nkind = 'map_only'\n", ["drive.toml:8:1: ftl.kind", 'is model = "mapping_cache" now']),
         (DRIVE + "[timing]\nbus_mb_per_s = -1\n", ["drive.toml:8:1: timing.bus_mb_per_s"]),
         ("[geometry\n", ["drive.toml:1:10: "]),
+        (
+            DRIVE + "[buffer]\nbypass_bytes = 99999999999999999999\n",
+            ["drive.toml:8:16: bypass_bytes = 99999999999999999999: a whole number is from -9223372036854775808 to"],
+        ),
         (DRIVE + "channels = 2\n", ["drive.toml:7:1: duplicate key channels: it is stated above already"]),
         (
             DRIVE + "[ftl]\nkind = 'bast'\n[map_cache]\nkind = 'dftl'\n",

@@ -175,9 +175,22 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Box<Problem>> {
                 let key = rest.split([' ', '=', ']', '\t', '\n']).next().unwrap_or_default();
                 message = format!("duplicate key {key}: it is stated above already");
             }
+            if message == "integer number overflowed"
+                && let Some(line) = error.span().and_then(|span| line_of(text, span.start))
+            {
+                message = format!("{line}: a whole number is from {} to {}", i64::MIN, i64::MAX);
+            }
             Err(Box::new(Problem::at(lines.origin(error.span().map(|span| span.start)), message)))
         }
     }
+}
+
+/// The line of a place in a text, without the blanks around it.
+fn line_of(text: &str, at: usize) -> Option<&str> {
+    let (before, behind) = text.split_at_checked(at)?;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let end = at + behind.find('\n').unwrap_or(behind.len());
+    Some(text[start..end].trim())
 }
 
 /// A value from JSON (a Python dictionary), all of it with one origin. JSON's null is left out.

@@ -37,6 +37,7 @@ const MILLION: u64 = 1_000_000;
 #[serde(deny_unknown_fields, default)]
 pub struct ClcKeys {
     /// Share of the buffered clusters that are ordered by recency alone, from 0 (largest first) to 1 (recency), in millionths.
+    /// It is looked at when a block is new or hit, and not between the victims of one eviction.
     ///
     /// Default: a tenth, with which CLC is described, as a value to tune.
     #[serde(deserialize_with = "quantity::share")]

@@ -50,7 +50,7 @@ pub enum Wait {
     /// All victims of the eviction.
     #[default]
     Event,
-    /// The victim whose frame it takes.
+    /// The victim whose frame it takes. Frames are taken in the order in which victims left, those of one victim by page.
     Frame,
 }
 
