@@ -768,6 +768,34 @@ fn a_capacitor_saves_nothing_of_what_is_written_through() {
     }
 }
 
+/// Parts of units become whole ones where the buffer has the rest. They belong to their request all the same.
+#[test]
+fn a_request_that_is_written_through_is_never_torn() {
+    let mut rng = Rng::new(1, "through");
+    for round in 0..60 {
+        let (slots, kind) = (1 << (round % 2), ["lru", "cflru", "lru_wsr"][round % 3]);
+        let keys = json!({
+            "geometry": { "blocks_per_plane": 24, "page_bytes": 2048 * slots, "mapping_unit_bytes": 2048 },
+            "ftl": { "logical_pages": 48, "over_provisioning": null },
+            "buffer": { "kind": kind, "bytes": 32768, "write": "through" },
+            "power": { "atomic": "request" },
+        });
+        let config = device(merged(small(), keys));
+        let requests: Vec<Request> = (0..12)
+            .map(|_| {
+                let op = if rng.below(3) == 0 { Op::Read } else { Op::Write };
+                request(0.0, op, rng.below(40), 1 + rng.below(24) as u32)
+            })
+            .collect();
+        for at in [CutAt::Command, CutAt::Time] {
+            let all = cuts(&config, &requests, CrashOptions { at, ..CrashOptions::default() });
+            assert!(all.len() > 1);
+            let torn = all.iter().find(|cut| !cut.is_survived());
+            assert!(torn.is_none(), "round {round}, {at:?}: {torn:?}");
+        }
+    }
+}
+
 /// A flush promises what the drive took up before it, and not what the queue of the host had ahead of it.
 #[test]
 fn a_flush_that_is_served_first_promises_nothing_of_what_comes_later() {

@@ -278,8 +278,8 @@ impl Scheme for Ref {
 impl BufferOrder for Ref {
     const UNIT: VictimUnit = VictimUnit::Page;
 
-    // The window may be the whole buffer.
-    const BYTES_PER_FRAME: u64 = 72;
+    // The window may be the whole buffer, and each of its pages of a recent block.
+    const BYTES_PER_FRAME: u64 = 104;
 
     fn new(keys: &RefKeys, shape: &Shape) -> Self {
         let frames = shape.frames;

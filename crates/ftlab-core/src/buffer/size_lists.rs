@@ -1,7 +1,7 @@
 //! Blocks by how many of their pages are buffered, and of each number by recency.
 
 use crate::buffer::block_chains::BlockChains;
-use crate::recency::List;
+use crate::recency::{List, NONE};
 
 /// A list of blocks for each number of pages that some have. Who leaves the largest is found in a few steps.
 ///
@@ -10,9 +10,10 @@ use crate::recency::List;
 pub(super) struct SizeLists {
     /// For each number of pages, from 0, the place of its list, which is nowhere where no block has so many.
     places: Vec<u16>,
+    /// Of an empty list the next that is empty, in place of its newest.
     lists: Vec<List>,
-    /// Places of lists that are empty.
-    free: Vec<u16>,
+    /// The first list that is empty, or `NONE`.
+    free: u32,
     /// A bit for each list that has blocks.
     filled: Vec<u64>,
     /// A bit for each word of `filled` that is not 0.
@@ -30,7 +31,7 @@ impl SizeLists {
         Self {
             places: vec![NOWHERE; most as usize + 1],
             lists: Vec::with_capacity(lists),
-            free: Vec::with_capacity(lists),
+            free: NONE,
             filled: vec![0; words],
             words: vec![0; words.div_ceil(64)],
         }
@@ -56,20 +57,27 @@ impl SizeLists {
 
     /// The place of an empty list.
     fn new_list(&mut self) -> u16 {
-        self.free.pop().unwrap_or_else(|| {
+        let place = if self.free == NONE {
             self.lists.push(List::new());
-            u16::try_from(self.lists.len() - 1).expect("fewer than 2^31 pages are of fewer than 2^16 sizes")
-        })
+            self.lists.len() - 1
+        } else {
+            let place = self.free as usize;
+            self.free = std::mem::replace(&mut self.lists[place], List::new()).newest;
+            place
+        };
+        u16::try_from(place).expect("fewer than 2^31 pages are of fewer than 2^16 sizes")
     }
 
     /// Take out the block of `head`, before its size changes.
     #[inline]
     pub(super) fn remove(&mut self, chains: &mut BlockChains, head: u32) {
         let pages = chains.pages(head);
-        let list = self.list(pages);
+        let place = self.places[pages as usize];
+        let list = &mut self.lists[place as usize];
         list.remove(&mut chains.links, head);
         if list.len == 0 {
-            self.free.push(std::mem::replace(&mut self.places[pages as usize], NOWHERE));
+            list.newest = std::mem::replace(&mut self.free, place.into());
+            self.places[pages as usize] = NOWHERE;
             let word = pages as usize / 64;
             self.filled[word] &= !(1 << (pages % 64));
             if self.filled[word] == 0 {
@@ -94,9 +102,8 @@ impl SizeLists {
     }
 
     pub(super) fn table_bytes(&self) -> u64 {
-        let places = self.places.capacity() + self.free.capacity();
         let words = self.filled.capacity() + self.words.capacity();
-        (places * 2 + self.lists.capacity() * size_of::<List>() + words * 8) as u64
+        (self.places.capacity() * 2 + self.lists.capacity() * size_of::<List>() + words * 8) as u64
     }
 }
 

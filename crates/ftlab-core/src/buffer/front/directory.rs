@@ -162,10 +162,10 @@ impl Directory {
     /// For so many frames of a drive of `pages`; no page has one. A dense one has fewer places, beside large tables of an
     /// order.
     pub(super) fn new(frames: u32, pages: u32, is_dense: bool) -> Self {
-        // More than half of the places are empty: a search ends where it begins, mostly.
+        // At least half of the places are empty: a search ends where it begins, mostly.
         match (frames <= u16::EMPTY.into(), is_dense) {
             (true, false) => Self::Short(Entries::new(frames, pages, 16)),
-            (true, true) => Self::Short(Entries::new(frames, pages, 9)),
+            (true, true) => Self::Short(Entries::new(frames, pages, 8)),
             (false, _) => Self::Long(Entries::new(frames, pages, 9)),
         }
     }

@@ -37,8 +37,8 @@ impl<T: Ticket> WriteBuffer<T> {
                 // All of them first: none may fill up the page of another.
                 for frame in &chosen {
                     self.order.take(self.frames.page(*frame), self.frames.pages(), &mut self.scratch.leaving);
+                    self.scratch.leaving.clear();
                 }
-                self.scratch.leaving.clear();
             }
             let (mut victims, mut frames) = (0, 0);
             for frame in chosen.drain(..) {
@@ -102,6 +102,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) {
         chosen.clear();
         let depth = (DEPTH * self.rate.count) as usize;
+        chosen.reserve_exact(depth.min(self.shape.frames as usize));
         self.order.candidates(protect, depth, self.frames.pages(), chosen);
         let home = |frame| below.home(self.frames.page(frame).lpn);
         keep_distinct(chosen, self.rate.count, &mut self.scratch.homes, home);

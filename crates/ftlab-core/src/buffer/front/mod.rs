@@ -286,6 +286,11 @@ impl<T: Ticket> WriteBuffer<T> {
         };
         let per_unit = geometry.sectors_per_unit;
         let versions_each = if flash.nand.verifies() { per_unit } else { 0 };
+        let victim_unit = config.buffer.kind.victim_unit();
+        let victim_frames = match victim_unit {
+            VictimUnit::Page => geometry.slots_per_page,
+            VictimUnit::Block => shape.units_per_block.min(frames),
+        };
         let page_sectors = (geometry.slots_per_page * per_unit) as usize;
         Some(Self {
             // Orders that look at blocks know more of each frame than others.
@@ -300,7 +305,7 @@ impl<T: Ticket> WriteBuffer<T> {
             order: config.buffer.kind.build(&shape)?,
             is_ending: false,
             draining: ready,
-            victim_unit: config.buffer.kind.victim_unit(),
+            victim_unit,
             rate,
             select: keys.select,
             wait: keys.wait,
@@ -325,7 +330,7 @@ impl<T: Ticket> WriteBuffer<T> {
             notes: None,
             over_cache: config.nvm.is_on(),
             scratch: Scratch {
-                leaving: Vec::with_capacity(geometry.slots_per_page as usize),
+                leaving: Vec::with_capacity(victim_frames as usize),
                 parts: Vec::with_capacity(page_sectors),
                 missing: Vec::with_capacity(page_sectors),
                 ..Scratch::default()

@@ -271,7 +271,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 }));
             }
         }
-        let all = Access::gathered(&parts, &versions, access);
+        let all = Access::gathered(&parts, &versions, access).spanning(self.per_unit, 1 << self.page_shift);
         let done = below.write(flash, &all, after);
         (self.scratch.parts, self.scratch.versions) = (parts, versions);
         done
