@@ -546,6 +546,23 @@ def test_the_mean_is_with_weights_and_skips_what_has_none() -> None:
     assert steady_state(frame, weights=[1.0] * 120).mean == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize(
+    ("column", "weights"),
+    [
+        ("map_hit_ratio", "map_lookups"),
+        ("map_penalty_mean_ns", "map_lookups"),
+        ("map_penalty_fetch_mean_ns", "map_lookups"),
+        ("buffer_hit_ratio", "buffer_accesses"),
+        ("nvm_hit_ratio", "nvm_accesses"),
+    ],
+)
+def test_hit_ratios_are_means_over_what_was_looked_up(column: str, weights: str) -> None:
+    frame = {"requests": np.arange(10, 1610, 10), weights: np.array([1, 7] * 80), column: np.array([0.25, 0.75] * 80)}
+    found = steady_state(frame, column)
+    assert (found.reached, found.n) == (True, 160)
+    assert found.mean == pytest.approx((0.25 + 7 * 0.75) / 8)
+
+
 def test_write_amplification_is_a_mean_over_the_pages_that_the_host_wrote() -> None:
     # Every other interval has four times the pages and half the writes; of some, no write has completed.
     pages, programs = np.array([1, 4] * 80), np.array([3, 8] * 80)

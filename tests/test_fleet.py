@@ -206,3 +206,16 @@ def test_a_fleet_in_parts_is_the_fleet(cloud: Path, tmp_path: Path) -> None:
         assert inside("study", "run", tmp_path / "fleet.toml", "--out", tmp_path / "out", "--part", part).status == 0
     whole = ftlab.study(tmp_path / "fleet.toml")
     assert_frame_equal(ftlab.Store(tmp_path / "out").frame(), whole)
+
+
+def test_a_volume_of_which_no_run_is_done_is_missing() -> None:
+    frame = {
+        "workload.volume": [0, 1, 2, 0, 1, 2],
+        "ftl.gc": ["greedy"] * 3 + ["fifo"] * 3,
+        "status": ["done", "error", "done", "done", "done", "done"],
+        "write_amplification.total": [1.0, None, 3.0, 2.0, 2.0, 2.0],
+        "seed": [1] * 6,
+    }
+    assert ftlab.analysis.fleet(frame, by=[]).select("volumes", "missing").rows() == [(3, 0)]
+    found = ftlab.analysis.fleet(frame).select("ftl.gc", "volumes", "missing")
+    assert found.rows() == [("greedy", 2, 1), ("fifo", 3, 0)]

@@ -227,6 +227,21 @@ def test_percentiles_of_ten_requests_are_drawn_where_one_is_above_them(tmp_path:
     assert [round(1 - 10**-tail, 6) for _, tail in points] == [0, 0.5, 0.9, 0.95]
 
 
+def test_means_of_latency_are_over_requests_of_every_kind(tmp_path: Path) -> None:
+    rows = {
+        "op": ["w"] * 15 + ["f"] * 45,
+        "lba": [8 * at for at in range(15)] + [0] * 45,
+        "sectors": [8] * 15 + [0] * 45,
+    }
+    result = package.run(package.Device.load("cave-8x4"), rows, series=5)
+    assert result.series is not None
+    page = Page(package.report(result, out=tmp_path / "page.html"))
+    chart = next(chart for chart in page.data["charts"] if chart["id"] == "series-latency")
+    drawn = [value for _, value in chart["series"][0]["data"]]
+    assert len(drawn) == 12
+    assert drawn == pytest.approx(result.series["latency_mean_ns"].to_list(), rel=1e-3)
+
+
 def test_the_drive_is_drawn_with_the_use_of_every_die(page: Page, summary: dict[str, Any]) -> None:
     titles = re.findall(r'<g class="cell"><title>([^<]+)</title>', page.text)
     parallelism = summary["parallelism"]
@@ -577,6 +592,13 @@ def test_policies_are_compared_whatever_varies_first() -> None:
     # Nor is one at which nothing was measured.
     none = frame.with_columns(pl.when(workload="uniform").then("write_amplification.total").otherwise(0.0))
     assert rows(none)[0][3] == "+2 ± 0"
+    # But nothing is a number, too: of collections, in all runs of a point or for one seed alone.
+    counts = pl.when(workload="uniform").then(0).when(seed=1).then(0).when(pl.col("ftl.gc") == "fifo").then(8)
+    table = study._compared(
+        frame.with_columns(counts.otherwise(4).alias("gc.collections")), axes, schemes[:1], ["gc.collections"]
+    )
+    assert table is not None
+    assert table.rows[0][3].startswith("+1 ± ")  # type: ignore[union-attr] # a text
     unsteady = frame.with_columns(
         warnings=pl.when(seed=2, workload="zipf").then(pl.lit("not_steady")).otherwise(pl.lit(""))
     )

@@ -41,6 +41,7 @@ _NAMES = {
     "buffer.drain_ns": "write buffer, time of the last evictions",
     "buffer.hit_ratio": "write buffer hit ratio",
     "buffer.mean_wait_ns": "wait for a frame, mean",
+    "buffer_accesses": "accesses of the write buffer",
     "buffer_dirty_pages": "dirty pages in the write buffer",
     "buffer_events": "evictions of the write buffer",
     "buffer_hit_ratio": "write buffer hit ratio",

@@ -188,7 +188,7 @@ def _latency(axis: Axes, x: Any, series: dict[str, Any], _: dict[str, Any]) -> N
 
 def _latency_means(axis: Axes, x: Any, series: dict[str, Any]) -> None:
     """Draw the latency of a run that is too short for percentiles over time."""
-    completed = (series["reads"] + series["writes"]).astype(float)
+    completed = np.diff(series["requests"].astype(float), prepend=0.0)
     latency = label("latency_ns", float(np.max(series["latency_mean_ns"])))
     _draw(axis, x, series["latency_mean_ns"] * latency.scale, completed, "mean", BLUE)
     largest = series["latency_max_ns"] * latency.scale

@@ -232,7 +232,7 @@ class _Series:
         self.trend = _groups(self.size, _TREND_POINTS) if self.size > _TREND_POINTS else []
         self.x = Axis("simulated_ns" if self.timed else "requests", "simulated time" if self.timed else "requests")
         self.spans = np.diff(self.columns["simulated_ns"], prepend=0.0)
-        self.completed = self.columns["reads"] + self.columns["writes"]
+        self.completed = np.diff(self.columns["requests"], prepend=0.0)
         self.columns["write_amplification"], self.written = amplification(self.columns)
         # Folders of an older ftlab do not have them.
         self.lookups = self.columns.get("map_lookups", self.completed)

@@ -36,6 +36,8 @@ _SHOWN = (
 )
 # What the chart shows at first: the first of these that differs between runs.
 _FIRST = ("write_amplification.total", "latency_ns.all.mean", "host.iops", "gc.collections")
+# These are 0 without a clock, and where nothing was written.
+_OF_NOTHING = ("latency_ns.", "write_amplification.")
 _MOST_ROWS = 1_000
 # A table of more runs is folded, where their means stand above it.
 _UNFOLDED_ROWS = 12
@@ -142,12 +144,16 @@ def _averaged(frame: pl.DataFrame, by: str, others: Sequence[str], metric: str) 
     """A row for each value of an axis and each seed: the mean of a metric over the points that all values have."""
     import polars as pl
 
-    measured = frame.filter(pl.col(metric).is_not_null())
+    from ftlab.analysis import tables
+
+    known = pl.Series(metric, tables.numbers(frame, metric), dtype=pl.Float64)
+    measured = frame.with_columns(known).filter(pl.col(metric).is_not_null())
     values = measured[by].n_unique()
     point = pl.struct("seed", *others).alias("point")
     whole = measured.with_columns(point).filter(pl.col(by).n_unique().over("point") == values)
-    # What is 0 for all values, such as latencies of reads where there are only writes, was not measured.
-    whole = whole.filter((pl.col(metric) != 0).any().over("point"))
+    if metric.startswith(_OF_NOTHING) and others:
+        # What is 0 in all runs of a point was not measured there.
+        whole = whole.filter((pl.col(metric) != 0).any().over(others))
     told = pl.lit("") if warned.COLUMN not in frame.columns else pl.col(warned.COLUMN).fill_null("").str.join(", ")
     return whole.group_by(by, "seed", maintain_order=True).agg(pl.col(metric).mean(), told.alias(warned.COLUMN))
 
@@ -195,8 +201,8 @@ def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], 
     if not rows:
         return None
     told = (
-        "Means over all points of the other axes, with 95 % confidence intervals of the differences over seeds. "
-        "Runs with the same seed are compared. A verdict is withheld where runs are not steady."
+        "Means over the points of the other axes that all values have, with 95 % confidence intervals of the "
+        "differences over seeds. Runs with the same seed are compared. A verdict is withheld where runs are not steady."
     )
     columns = ["axis", "compared", "metric", "difference", "verdict", "at single points"]
     if all(row[-1] == "-" for row in rows):

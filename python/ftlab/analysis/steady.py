@@ -36,6 +36,13 @@ _MEANS = 20
 # What a value of the series is a mean over: intervals have not all the same number of requests, nor the same length.
 # These columns count from the start of the run.
 _WEIGHTS = {"latency_mean_ns": "requests", "iops": "simulated_ns", "bytes_per_second": "simulated_ns"}
+# These count in the interval.
+_OWN_WEIGHTS = {
+    "map_hit_ratio": "map_lookups",
+    **{f"map_penalty_{part}mean_ns": "map_lookups" for part in ("", "fetch_", "program_", "rest_", "probe_")},
+    "buffer_hit_ratio": "buffer_accesses",
+    "nvm_hit_ratio": "nvm_accesses",
+}
 _CLOCKS = ("requests", "simulated_ns")
 
 
@@ -100,7 +107,8 @@ def steady_state(
         rounds: With ``"snia"``: into how many rounds of equally many intervals the series is divided; what is left over
             is at its beginning, and counts as not steady. The specification tests up to 25.
         weights: What each value weighs in means. Default for a time series: pages that the host wrote for write
-            amplification, requests for mean latency, time for what is by the second, else all the same.
+            amplification, requests for mean latency, time for what is by the second. Hit ratios and penalties go by
+            lookups or accesses. All the same else.
 
     Returns:
         Whether and where it is reached. A series that has too few intervals (100; for ``"snia"`` as many as rounds) has
@@ -178,10 +186,12 @@ def _read(
 def _weighted(table: pl.DataFrame, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """The values of a column and what they weigh; ``None`` where they all weigh the same."""
     values, weights = table[column].cast(float).fill_null(math.nan).to_numpy(), None
-    by = _WEIGHTS.get(column)
+    by, own = _WEIGHTS.get(column), _OWN_WEIGHTS.get(column)
     if column == "write_amplification":
         numbers = [each for each in table.iter_columns() if each.dtype.is_numeric()]
         values, weights = amplification({each.name: each.to_numpy() for each in numbers})
+    elif own in table.columns:
+        weights = table[own].cast(float).to_numpy()
     elif by in table.columns:
         weights = np.diff(table[by].cast(float).to_numpy(), prepend=0)
     # Without timing no time passes.

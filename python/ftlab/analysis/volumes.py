@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ftlab._checks import checked, whole
 from ftlab.analysis import tables
 from ftlab.errors import ConfigError
+from ftlab.studies.frame import to_polars
 from ftlab.studies.spec import VOLUME
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def fleet(
 
     Returns:
         A row for each scheme: its axes, ``volumes`` with a value, ``missing`` without one, ``mean``, ``min``, ``p10``,
-        ``p50``, ``p90``, ``p99`` and ``max`` over the volumes.
+        ``p50``, ``p90``, ``p99`` and ``max`` over the volumes. Missing is a volume of which no run is done, too.
 
     Raises:
         ConfigError: A name is none of the table, or no run has a value.
@@ -79,13 +80,21 @@ def fleet(
     value = pl.col("value")
     numbers = [
         value.count().alias("volumes"),
-        value.null_count().alias("missing"),
+        pl.lit(0, pl.UInt32).alias("missing"),
         value.mean().alias("mean"),
         value.min().alias("min"),
         *(value.quantile(share, "linear").alias(name) for name, share in _QUANTILES.items()),
         value.max().alias("max"),
     ]
-    return means.group_by(schemes, maintain_order=True).agg(numbers) if schemes else means.select(numbers)
+    found = means.group_by(schemes, maintain_order=True).agg(numbers) if schemes else means.select(numbers)
+    # Of all runs: a volume of which none is done is missing, too.
+    every, all_of = to_polars(frame), pl.col(volume).n_unique().alias("all")
+    if schemes:
+        counts = every.group_by(schemes).agg(all_of)
+        found = found.join(counts, on=schemes, how="left", nulls_equal=True, maintain_order="left")
+    else:
+        found = found.with_columns(every.select(all_of))
+    return found.with_columns((pl.col("all") - pl.col("volumes")).alias("missing")).drop("all")
 
 
 @checked

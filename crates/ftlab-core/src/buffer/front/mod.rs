@@ -357,6 +357,7 @@ impl<T: Ticket> WriteBuffer<T> {
         let hits = counts.read_hits + counts.write_hits;
         let all = hits + counts.read_misses + counts.write_misses;
         let ratio = Reading::Mean { total: hits as f64, count: all as f64 };
+        readings.push(("buffer_accesses".into(), Reading::Count(all as f64)));
         readings.push(("buffer_hit_ratio".into(), ratio));
         readings.push(("buffer_events".into(), Reading::Count(counts.events as f64)));
         readings.push(("buffer_dirty_pages".into(), Reading::Level(self.frames.dirty_frames().into())));

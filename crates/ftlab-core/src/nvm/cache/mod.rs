@@ -364,6 +364,7 @@ impl<T: Ticket> Nvm<T> {
         let counts = &self.counts;
         let hits = counts.read_hits + counts.write_hits;
         let all = hits + counts.read_misses + counts.write_misses;
+        readings.push(("nvm_accesses".into(), Reading::Count(all as f64)));
         readings.push(("nvm_hit_ratio".into(), Reading::Mean { total: hits as f64, count: all as f64 }));
         readings.push(("nvm_dirty_pages".into(), Reading::Level(self.frames.dirty_frames().into())));
     }
