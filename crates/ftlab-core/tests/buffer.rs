@@ -774,11 +774,13 @@ fn a_request_that_is_written_through_is_never_torn() {
     let mut rng = Rng::new(1, "through");
     for round in 0..60 {
         let (slots, kind) = (1 << (round % 2), ["lru", "cflru", "lru_wsr"][round % 3]);
+        let (channels, queue_depth) = [(1, 1), (4, 4)][round / 2 % 2];
         let keys = json!({
-            "geometry": { "blocks_per_plane": 24, "page_bytes": 2048 * slots, "mapping_unit_bytes": 2048 },
+            "geometry": { "channels": channels, "blocks_per_plane": 24, "page_bytes": 2048 * slots, "mapping_unit_bytes": 2048 },
             "ftl": { "logical_pages": 48, "over_provisioning": null },
             "buffer": { "kind": kind, "bytes": 32768, "write": "through" },
             "power": { "atomic": "request" },
+            "host": { "arrival": "closed", "queue_depth": queue_depth },
         });
         let config = device(merged(small(), keys));
         let requests: Vec<Request> = (0..12)

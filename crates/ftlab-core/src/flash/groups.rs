@@ -99,6 +99,16 @@ impl<P: FlashPort> Flash<P> {
         self.groups.as_ref().map_or_else(|| self.port.ready(), |groups| groups.written)
     }
 
+    /// `after`, and once earlier requests have ended where each is new or old as a whole: something that they wrote is written
+    /// again as a part of a unit, and must not survive without the rest of them.
+    #[inline]
+    pub(crate) fn after_old_requests(&mut self, after: P::Ticket) -> P::Ticket {
+        match &self.groups {
+            Some(groups) if groups.marks => self.port.join(after, groups.written),
+            _ => after,
+        }
+    }
+
     /// `block` must not be erased before everything that was programmed so far is durable.
     pub(crate) fn guard(&mut self, block: BlockId) {
         let written = self.all_written();

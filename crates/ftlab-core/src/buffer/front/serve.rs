@@ -248,7 +248,7 @@ impl<T: Ticket> WriteBuffer<T> {
         access: &Access<'_>,
         after: T,
     ) -> FlashResult<T> {
-        let mut after = after;
+        let (mut after, mut has_older) = (after, false);
         let (mut parts, mut versions) =
             (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
         parts.clear();
@@ -262,6 +262,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 mask = self.frames.completed(frame, new | self.frames.dirty(frame));
                 after = flash.port.join(after, self.frames.ready(&flash.port, frame));
             }
+            has_older |= mask != new;
             add_parts(lpn, mask, &mut parts);
             if !access.versions.is_empty() {
                 let mut written = unit.versions.iter().copied();
@@ -270,6 +271,9 @@ impl<T: Ticket> WriteBuffer<T> {
                     if (new >> sector) & 1 == 1 { written.next().unwrap_or(0) } else { older[sector] }
                 }));
             }
+        }
+        if has_older {
+            after = flash.after_old_requests(after);
         }
         let all = Access::gathered(&parts, &versions, access).spanning(self.per_unit, 1 << self.page_shift);
         let done = below.write(flash, &all, after);

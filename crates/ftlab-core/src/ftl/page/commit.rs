@@ -84,17 +84,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         Ok(())
     }
 
-    /// What an earlier request has written is written again as a part of a unit, and must not survive without the rest of that
-    /// request.
-    #[inline]
-    pub(super) fn after_old_request<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, after: T) -> T {
-        if !self.retained.is_on {
-            return after;
-        }
-        let all = flash.all_written();
-        flash.port.join(after, all)
-    }
-
     /// `lpn`, which was at `ppn`, has been trimmed.
     pub(super) fn note_trimmed<P: FlashPort<Ticket = T>>(
         &mut self,

@@ -290,7 +290,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         let missing = self.geometry.sectors_per_unit - access.sectors;
         if let (Some(old), true) = (old, missing > 0) {
             after = flash.read(self.geometry.page_of(old), missing, access.cause, after)?;
-            after = self.after_old_request(flash, after);
+            after = flash.after_old_requests(after);
             self.counters.read_modify_writes += 1;
         }
         let done = self.append_written(flash, place, access, &[access.lpn], &[old], after)?;
@@ -364,7 +364,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
                 }
             }
             after = reads.send(flash, access.cause, after)?;
-            after = self.after_old_request(flash, after);
+            after = flash.after_old_requests(after);
         }
         let done = self.append_written(flash, place, access, units, old, after)?;
         if CACHED {
