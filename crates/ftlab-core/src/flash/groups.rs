@@ -99,8 +99,8 @@ impl<P: FlashPort> Flash<P> {
         self.groups.as_ref().map_or_else(|| self.port.ready(), |groups| groups.written)
     }
 
-    /// `after`, and once earlier requests have ended where each is new or old as a whole: something that they wrote is written
-    /// again as a part of a unit, and must not survive without the rest of them.
+    /// `after`, and the end of earlier requests where each is new or old as a whole. What they wrote is written again as a
+    /// part of a unit, and must not survive without the rest of them.
     #[inline]
     pub(crate) fn after_old_requests(&mut self, after: P::Ticket) -> P::Ticket {
         match &self.groups {
