@@ -590,3 +590,31 @@ def test_planes_that_work_independently_are_called_planes(tmp_path: Path) -> Non
     assert ftlab.explain(out).die_name == "plane"
     told = inside("explain", out).out
     assert "\nThe plane that a request waited at longest, and how long:\n\nplane " in told
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"ftl": {"kind": "bast"}},
+        {"ftl": {"kind": "fast"}},
+        {"ftl": {"kind": "last"}},
+        {"cell": {"kind": "mlc"}, "lsb_backup": {"kind": "copy"}},
+        {"power": {"trim": "flush"}},
+        {"precondition": {"kind": "fill"}},
+    ],
+    ids=json.dumps,
+)
+def test_free_blocks_of_the_viewer_are_those_of_the_series(changes: dict[str, Any], tmp_path: Path) -> None:
+    shape = {"blocks_per_plane": 64, "pages_per_block": 16, "page_bytes": 4096}
+    ftl = {"over_provisioning": 0.6} | changes.get("ftl", {})
+    device = ftlab.Device.load("ideal-page").with_(**changes | {"geometry": shape, "ftl": ftl})
+    rng = np.random.default_rng(1)
+    rows = {"op": rng.choice(["w"] * 9 + ["t"], 3000), "lba": 8 * rng.integers(0, 600, 3000), "sectors": [8] * 3000}
+    path = tmp_path / "events.json"
+    result = ftlab.run(device, rows, events=path, series=100)
+    events = json.loads(path.read_text())["traceEvents"]
+    counts = [event["args"]["blocks"] for event in events if event["ph"] == "C" and event["name"] == "free blocks"]
+    assert result.series is not None
+    assert all(0 <= count <= 64 for count in counts)
+    assert counts[-1] == result.series["free_blocks"][-1]

@@ -9,7 +9,7 @@ use crate::flash::event_port::EventPort;
 use crate::flash::port::CountingPort;
 use crate::flash::reservation_port::ReservationPort;
 use crate::ftl::{self, FtlVisitor};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, PlaneId};
 use crate::host::admission::Admission;
 use crate::host::aged::{self, Aged, Readied};
 use crate::host::request::{RequestSource, SourceFactory};
@@ -195,7 +195,12 @@ impl<B: Layering> Run<'_, B> {
         let mut metrics = RunMetrics::new(options.series, precondition).watched(control);
         let (log, explains) = (observer.wants_commands(), observer.wants_parts());
         if log {
-            observer.on_start(drive.top.free_blocks(), geometry.pages_per_block());
+            let planes = (0..geometry.planes()).map(PlaneId);
+            let mut blocks = vec![None; geometry.blocks() as usize];
+            for block in planes.flat_map(|plane| geometry.data_blocks(plane)) {
+                blocks[block.index()] = Some(drive.flash.nand.next_page(block) > 0);
+            }
+            observer.on_start(blocks, geometry.pages_per_block());
         }
         let may_be_cut = options.timing && config.host.stop() == Stop::LastArrival;
         let reserves = ReservationPort::suits(config, geometry)

@@ -257,9 +257,9 @@ impl Observer for Logs {
         self.events.is_some()
     }
 
-    fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
+    fn on_start(&mut self, blocks: Vec<Option<bool>>, pages_per_block: u32) {
         if let Some(log) = &mut self.events {
-            log.on_start(free_blocks, pages_per_block);
+            log.on_start(blocks, pages_per_block);
         }
     }
 

@@ -74,11 +74,13 @@ struct Requests {
     changes: Vec<(u64, i64)>,
 }
 
-/// Blocks without data.
+/// Blocks in which nothing is programmed.
 #[derive(Default)]
 struct FreeBlocks {
     at_start: u64,
     pages_per_block: u64,
+    /// Of each block whether something is programmed; `None` for those that hold no data.
+    used: Vec<Option<bool>>,
     /// When there are more or fewer, and by how many.
     changes: Vec<(u64, i64)>,
 }
@@ -230,13 +232,17 @@ impl EventLog {
 
     /// A block is in use from the start of its first program to the end of its erase.
     fn count_block(&mut self, record: &CommandRecord) {
-        let is_first =
-            self.blocks.pages_per_block > 0 && record.page.is_multiple_of(self.blocks.pages_per_block);
-        match record.command {
-            Command::Erase => self.blocks.changes.push((record.end.0 / 1000, 1)),
-            Command::Program | Command::Copyback if is_first => {
-                self.blocks.changes.push((record.start.0 / 1000, -1));
-            }
+        let FreeBlocks { pages_per_block, used, changes, .. } = &mut self.blocks;
+        let block = record.page.checked_div(*pages_per_block).and_then(|block| usize::try_from(block).ok());
+        let Some(Some(is_used)) = block.and_then(|block| used.get_mut(block)) else { return };
+        let will_be = match record.command {
+            Command::Erase => false,
+            Command::Program | Command::Copyback => true,
+            Command::Read => return,
+        };
+        match (std::mem::replace(is_used, will_be), will_be) {
+            (true, false) => changes.push((record.end.0 / 1000, 1)),
+            (false, true) => changes.push((record.start.0 / 1000, -1)),
             _ => {}
         }
     }
@@ -433,8 +439,14 @@ impl Observer for EventLog {
         true
     }
 
-    fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
-        (self.blocks.at_start, self.blocks.pages_per_block) = (free_blocks, pages_per_block.into());
+    fn on_start(&mut self, blocks: Vec<Option<bool>>, pages_per_block: u32) {
+        let at_start = blocks.iter().filter(|used| **used == Some(false)).count() as u64;
+        self.blocks = FreeBlocks {
+            at_start,
+            pages_per_block: pages_per_block.into(),
+            used: blocks,
+            changes: Vec::new(),
+        };
     }
 
     fn on_parts(&mut self, parts: &Parts) {

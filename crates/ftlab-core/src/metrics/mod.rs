@@ -104,9 +104,10 @@ pub trait Observer {
     }
     /// The run has ended, and nothing more is told.
     fn on_told_all(&mut self) {}
-    /// The first request comes next, to a drive with so many free blocks, of so many pages each. Where commands are wanted.
-    fn on_start(&mut self, free_blocks: u64, pages_per_block: u32) {
-        let _ = (free_blocks, pages_per_block);
+    /// The first request comes next. Of each block, which has `pages_per_block`, whether something is programmed in it;
+    /// `None` for those that hold no data of units. Where commands are wanted.
+    fn on_start(&mut self, blocks: Vec<Option<bool>>, pages_per_block: u32) {
+        let _ = (blocks, pages_per_block);
     }
     /// What the time of a request consists of that completes now: [`on_request`](Self::on_request) follows.
     fn on_parts(&mut self, parts: &Parts) {

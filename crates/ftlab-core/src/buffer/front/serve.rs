@@ -241,6 +241,7 @@ impl<T: Ticket> WriteBuffer<T> {
     }
 
     /// Write an access to the layer below, and with it what is dirty of its pages, and the rest of a unit that a frame holds.
+    #[inline(never)]
     fn write_with_older<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
         flash: &mut Flash<P>,
