@@ -262,6 +262,12 @@ impl<T> Table<T> {
         }
     }
 
+    /// Whether some of it may still have to be brought to large pages.
+    #[cfg(test)]
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.gathered < self.len * size_of::<T>()
+    }
+
     /// All of it is going to be entered now.
     pub(crate) fn make_dense(&mut self) {
         if self.gathered == 0 {

@@ -81,10 +81,10 @@ pub struct NandArray {
     /// What each block is for, while it has pages or is open.
     purposes: Vec<Purpose>,
     openings: u32,
-    /// From so many openings on, tables become [denser](Table::make_denser).
-    dense_from: u32,
     /// How the drive was filled, if nobody has written that.
     filled: Option<Arc<Filled>>,
+    /// Of the openings, those of blocks of which nothing was entered then.
+    filled_blocks: u32,
     /// By block; empty where there is no such fill.
     by_formula: Vec<ByFormula>,
     /// With verification.
@@ -100,12 +100,12 @@ impl Taped for NandArray {
             blocks,
             purposes,
             openings,
-            dense_from,
             filled,
+            filled_blocks,
             by_formula,
             contents,
         } = self;
-        dense_from.tape(tape)?;
+        filled_blocks.tape(tape)?;
         Filled::tape(filled, geometry, tape)?;
         by_formula.tape(tape)?;
         if by_formula.len() != if filled.is_some() { blocks.len() } else { 0 } {
@@ -130,8 +130,8 @@ impl NandArray {
             blocks: table::zeros(geometry.blocks() as usize),
             purposes: vec![Purpose::default(); geometry.blocks() as usize],
             openings: 0,
-            dense_from: geometry.blocks() / SPARSE_SHARE + 2 * geometry.planes() + 1,
             filled: None,
+            filled_blocks: 0,
             by_formula: Vec::new(),
             contents: verify.then(|| Contents::new(geometry)),
             geometry: geometry.clone(),
@@ -296,7 +296,7 @@ impl NandArray {
             self.valid.make_denser();
         }
         // Spare areas are entered block after block: before that, those that were written lie together.
-        if self.openings >= self.blocks.len() as u32 {
+        if self.written_blocks() >= self.blocks.len() as u32 {
             self.spare.make_denser();
         }
         self.blocks[block.index()].sequence = self.openings;
@@ -306,7 +306,14 @@ impl NandArray {
     /// Whether so much was written that tables are touched everywhere.
     #[inline]
     pub fn is_dense(&self) -> bool {
-        self.openings >= self.dense_from
+        let geometry = &self.geometry;
+        self.written_blocks() > geometry.blocks() / SPARSE_SHARE + 2 * geometry.planes()
+    }
+
+    /// Openings of blocks, those left out that the formula of the fill has written.
+    #[inline]
+    fn written_blocks(&self) -> u32 {
+        self.openings - self.filled_blocks
     }
 
     /// An erased block takes the place of another, which was opened as the `sequence`-th.
@@ -582,7 +589,7 @@ impl NandArray {
         let first = self.take_pages(PageAt { block, index: 0 }, pages, Command::Program, cause)?;
         self.blocks[block.index()].valid = self.geometry.data_units_per_block() as u16;
         self.by_formula[block.index()] = ByFormula::SpareAndValidity;
-        self.dense_from = self.dense_from.saturating_add(1);
+        self.filled_blocks += 1;
         Ok(first)
     }
 
@@ -950,4 +957,34 @@ fn enter_run(spare: &mut [u32], run: PageRun, slots: u32) {
 #[cold]
 fn broken(text: String) -> Box<RunError> {
     Box::new(RunError::Rule(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceConfig;
+    use crate::plane_order::{AllocationOrder, PlaneOrder};
+
+    /// Spare areas that a formula stands for have not been touched: only what was written since counts.
+    #[test]
+    fn spare_areas_become_denser_once_as_many_blocks_were_written_as_there_are() {
+        let text = r#"{ "geometry": { "channels": 1, "ways": 1, "dies": 1, "planes": 1, "blocks_per_plane": 20000,
+            "pages_per_block": 256, "page_bytes": 4096 } }"#;
+        let geometry = serde_json::from_str::<DeviceConfig>(text).unwrap().to_geometry();
+        let order = PlaneOrder::new(&geometry, AllocationOrder::default(), true);
+        let filled = Arc::new(Filled::new(&geometry, &order, 1));
+        let mut nand = NandArray::new(&geometry, false);
+        assert!(nand.spare.is_sparse());
+        let blocks = || (0..geometry.blocks()).map(BlockId);
+        for block in blocks() {
+            nand.open(block, Role::Data);
+            nand.program_as_filled(block, &filled, Cause::Host).unwrap();
+        }
+        assert!(nand.spare.is_sparse() && !nand.is_dense());
+        for block in blocks() {
+            assert!(nand.spare.is_sparse());
+            nand.open(block, Role::Data);
+        }
+        assert!(!nand.spare.is_sparse() && nand.is_dense());
+    }
 }
