@@ -91,8 +91,8 @@ class Explanation:
         groups: All requests from the fastest to the slowest, by percentile: ``from``, ``to``, ``requests``,
             ``latency_ns`` (mean) and the mean of each part in nanoseconds.
         dies: A row for each die that some of the requests waited at longest, the largest first. It has ``die``,
-            ``channel``, ``requests``, ``mean_ns``, and ``share`` of the waits at dies; ``all_share`` is that of all
-            requests.
+            ``channel``, ``requests``, ``mean_ns`` over all of the requests, and ``share`` of the waits at dies;
+            ``all_share`` is that of all requests of the run.
         die_name: What one of them is: ``plane`` where planes work independently, and else ``die``.
         findings: What is behind it, each with a ``code`` and a ``text``. ``hot_die``: most of the waits are at a die
             where more requests wait than at others, all the time. ``one_die``: at one where that is not so. ``burst``:
