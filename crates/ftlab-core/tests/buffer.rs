@@ -346,6 +346,26 @@ fn sequences_go_past_and_are_read_ahead() {
     assert_eq!(counts.prefetched_pages, 4);
 }
 
+/// Units ahead that one page of flash holds are read with one command.
+#[test]
+fn pages_are_read_ahead_as_a_whole() {
+    let reads = |prefetch_pages: u32| {
+        let config = device(json!({
+            "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 32, "pages_per_block": 8, "page_bytes": 16384,
+                "mapping_unit_bytes": 4096 },
+            "ftl": { "over_provisioning": 0.33 }, "precondition": { "kind": "fill" },
+            "buffer": { "kind": "lru", "bytes": 1 << 20, "prefetch_pages": prefetch_pages },
+        }));
+        let requests: Vec<_> = (0..4).map(|page| request(0.0, Op::Read, 32 * page, 32)).collect();
+        let (outcome, _) = run(&config, &requests);
+        (outcome.summary.flash.reads.host, counts(&outcome).prefetched_pages)
+    };
+    assert_eq!(reads(0), (4, 0));
+    // The second request follows the first. From then on a page is read ahead, or half of one; the request reads the other half.
+    assert_eq!(reads(4), (2 + 3, 3 * 4));
+    assert_eq!(reads(2), (2 + 3 + 2, 3 * 2));
+}
+
 /// Cuts at every command of `requests`, and what came of each.
 fn cuts(config: &DeviceConfig, requests: &[Request], options: CrashOptions) -> Vec<Cut> {
     let control = RunControl::default();

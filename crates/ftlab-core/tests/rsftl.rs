@@ -1,7 +1,10 @@
 //! Request striping against theory: how many backups uniform random writes need.
 
+use ftlab_core::cause::Command;
+use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::RunOptions;
 use ftlab_core::host::request::{Op, Request};
+use ftlab_core::metrics::CommandRecord;
 use ftlab_core::rng::Rng;
 use serde_json::{Value, json};
 
@@ -119,4 +122,40 @@ fn nothing_is_backed_up_where_requests_fill_word_lines() {
     let with = run(&drive(42, "copy"), &requests);
     assert_eq!(without.1.commands, with.1.commands);
     assert_eq!(without.1.requests, with.1.requests);
+}
+
+/// A drive of two channels that has its pages by `precondition` at first.
+fn filled_first(group_blocks: u32, precondition: &Value) -> DeviceConfig {
+    device(json!({
+        "geometry": { "channels": 2, "ways": 1, "blocks_per_plane": 24, "pages_per_block": 16, "page_bytes": 4096 },
+        "ftl": { "placement": "rsftl", "group_blocks": group_blocks, "logical_pages": 300 },
+        "host": { "arrival": "closed", "queue_depth": 1 },
+        "precondition": precondition,
+    }))
+}
+
+#[test]
+fn a_fill_goes_where_requests_would_go() {
+    let of_all = |op| (0..300).map(move |page| request(0.0, op, 8 * page, 8));
+    let reads: Vec<Request> = of_all(Op::Read).collect();
+    let places = |precondition: &Value, requests: &[Request]| -> Vec<u64> {
+        let (_, log) = run(&filled_first(3, precondition), requests);
+        let is_read = |record: &&CommandRecord| record.command == Command::Read;
+        log.commands.iter().filter(is_read).map(|record| record.page).collect()
+    };
+    let filled = places(&json!({ "kind": "fill" }), &reads);
+    let written = places(&json!({}), &of_all(Op::Write).chain(reads.iter().copied()).collect::<Vec<_>>());
+    assert_eq!(filled, written);
+}
+
+/// A workload of one write, repeated, is a workload of two that is repeated half as often.
+#[test]
+fn each_pass_of_a_workload_that_ages_a_drive_is_new_requests() {
+    let pages_written = |writes: usize| {
+        let precondition = json!({ "kind": "free_blocks", "pattern": "workload", "max_drive_writes": 50 });
+        let requests = vec![request(0.0, Op::Write, 0, 8); writes];
+        let (outcome, _) = run(&filled_first(3, &precondition), &requests);
+        serde_json::to_value(&outcome.summary).unwrap()["precondition"]["pages_written"].clone()
+    };
+    assert_eq!(pages_written(1), pages_written(2));
 }

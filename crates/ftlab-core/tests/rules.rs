@@ -13,6 +13,7 @@ use ftlab_core::ftl::{self, FtlVisitor};
 use ftlab_core::geometry::{BlockId, Lpn, PageAt, Ppn};
 use ftlab_core::host::request::Op;
 use ftlab_core::layer::{Ftl, Layer};
+use ftlab_core::metrics::CommandRecord;
 use serde_json::json;
 
 fn flash<P: FlashPort>(port: P) -> Flash<P> {
@@ -290,6 +291,26 @@ fn wear_leveling_narrows_the_spread_of_erases() {
     let (none, dynamic, fixed) = (spread("none"), spread("dynamic"), spread("static"));
     assert!(dynamic.0 <= none.0 && fixed.0 < none.0 / 10.0, "{none:?} {dynamic:?} {fixed:?}");
     assert!(fixed.1 <= 4.0 + 4.0, "no block is far ahead of the mean: {fixed:?}");
+}
+
+/// Victims at random leave blocks behind of which nothing is live: there is nothing to move out of them.
+#[test]
+fn wear_leveling_moves_data() {
+    let changes = json!({
+        "geometry": { "blocks_per_plane": 16 },
+        "ftl": { "over_provisioning": null, "logical_pages": 80, "gc": "random", "wear_leveling": "static",
+            "wear_leveling_threshold": 2 },
+        "precondition": { "kind": "fill" },
+    });
+    let rows: Vec<_> = (0..5_000_u64).map(|i| request(0.0, Op::Write, i * 7919 % 3 % 2 * 8, 8)).collect();
+    let (outcome, log) = run(&device(merged(small(), changes)), &rows);
+    assert!(outcome.summary.flash.erases.wear_level > 100);
+    let of_levelling: Vec<_> =
+        log.commands.iter().filter(|record| record.cause == Cause::WearLevel).collect();
+    for commands in of_levelling.split(|record| record.command == Command::Erase).rev().skip(1) {
+        let moves = |record: &&CommandRecord| matches!(record.command, Command::Read | Command::Copyback);
+        assert!(commands.iter().any(moves), "{commands:?}");
+    }
 }
 
 #[test]

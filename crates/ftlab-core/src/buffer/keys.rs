@@ -210,6 +210,7 @@ pub struct CommonKeys {
     pub bypass_bytes: u64,
     /// Mapping units that are read ahead of sequential reads, by orders that keep what is read; 0 (the default): none. A
     /// read is sequential that begins where the last read ended, or has several NAND pages. Writes in between do not matter.
+    /// What one NAND page can hold is read with one access.
     ///
     /// Default: none, so that flash reads only what the host asks for.
     pub prefetch_pages: u32,

@@ -21,7 +21,7 @@ use crate::table;
 /// The abstract tells the idea; what follows is ours to say. Once chosen, the least recent page of the new blocks leaves;
 /// if that is served just now, the least recent page of all. Of blocks with as many pages in the window, those come first
 /// that have had this number for longest. A block stays chosen while it has no page in the window, and a page of it that
-/// comes into the window is a victim to come. Hits of reads count as those of writes.
+/// comes into the window is a victim to come. Reads of pages that have frames count as writes do.
 ///
 /// `candidates` end where the recent blocks would have to be chosen anew, or where only pages are left that are not in the
 /// window yet.

@@ -45,6 +45,8 @@ struct Aging<'r, F> {
     gathered: Option<Vec<Part>>,
     /// Units written, the fill included.
     written: u64,
+    /// Requests begun so far.
+    requests: u32,
     bound: u64,
     until_control: u64,
     interrupted: bool,
@@ -69,6 +71,7 @@ pub(crate) fn run<F: Ftl<CountingPort>>(
         splitter,
         gathered: config.gathers().then(Vec::new),
         written: 0,
+        requests: 0,
         bound: wear.map_or(u64::MAX, |wear| (wear.max_drive_writes * logical as f64) as u64),
         until_control: CONTROL_INTERVAL,
         interrupted: false,
@@ -182,13 +185,18 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
     }
 
     fn write(&mut self, lpn: Lpn, units: u32, sectors: u32) -> Result<(), RunError> {
-        // A request of its own, and none of the run.
-        let group = Group { id: !(self.written as u32), units };
+        let group = Group { id: self.new_request(), units };
         let access = Access { group, ..Access::span(lpn, units, 0, sectors) };
         let lba = u64::from(lpn.0) * u64::from(self.drive.flash.geometry().sectors_per_unit);
         self.put(Op::Write, lba, &access)?;
         self.written += u64::from(units);
         Ok(())
+    }
+
+    /// The number of a request of its own, and none of the run.
+    fn new_request(&mut self) -> u32 {
+        self.requests = self.requests.wrapping_add(1);
+        !(self.requests - 1)
     }
 
     /// Write or trim now, or with others that fill a page together.
@@ -227,12 +235,13 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
 
     /// Write what waits for others.
     fn settle(&mut self) -> Result<(), RunError> {
-        let Some(gathered) = &mut self.gathered else { return Ok(()) };
+        let Some(mut gathered) = self.gathered.take() else { return Ok(()) };
         if !gathered.is_empty() {
-            let group = Group { id: !(self.written as u32), units: gathered.len() as u32 };
-            self.drive.write_units(gathered, group).map_err(|error| *error)?;
+            let group = Group { id: self.new_request(), units: gathered.len() as u32 };
+            self.drive.write_units(&gathered, group).map_err(|error| *error)?;
             gathered.clear();
         }
+        self.gathered = Some(gathered);
         Ok(())
     }
 
@@ -316,7 +325,8 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
                 requests += 1;
                 let request = *admission.request();
                 if matches!(request.op, Op::Write | Op::Trim) {
-                    for (lba, access) in self.splitter.split(&request, !(admission.index() as u32)) {
+                    let number = self.new_request();
+                    for (lba, access) in self.splitter.split(&request, number) {
                         self.drive.flash.check_interrupt().map_err(|error| *error)?;
                         self.put(request.op, lba, &access)?;
                         if request.op == Op::Write {

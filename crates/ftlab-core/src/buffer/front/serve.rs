@@ -575,23 +575,27 @@ impl<T: Ticket> WriteBuffer<T> {
         }
         let start = access.lpn.0 + access.units;
         let end = start.saturating_add(self.prefetch_units).min(self.shape.logical_units);
-        for lpn in (start..end).map(Lpn) {
-            if self.frames.find(lpn).is_some() {
+        let mut parts = std::mem::take(&mut self.scratch.missing);
+        let mut brought = std::mem::take(&mut self.scratch.brought);
+        let (slots, mut next) = (1 << self.page_shift, start);
+        while next < end {
+            // What one NAND page can hold is read together.
+            let page_end = (next | (slots - 1)).saturating_add(1).min(end);
+            parts.clear();
+            brought.clear();
+            let missing = (next..page_end).map(Lpn).filter(|lpn| self.frames.find(*lpn).is_none());
+            parts.extend(missing.map(|lpn| Part { lpn, first_sector: 0, sectors: self.per_unit }));
+            next = page_end;
+            if parts.is_empty() {
                 continue;
             }
-            self.make_room(flash, below, &[Part { lpn, first_sector: 0, sectors: self.per_unit }])?;
-            let mut brought = std::mem::take(&mut self.scratch.brought);
-            brought.clear();
-            let ahead = Access {
-                stream: access.stream,
-                group: access.group,
-                ..Access::span(lpn, 1, 0, self.per_unit)
-            };
+            self.make_room(flash, below, &parts)?;
+            let ahead = Access::gathered(&parts, &[], access).spanning(self.per_unit, slots);
             let read = below.read(flash, &ahead, &mut brought, after)?;
-            self.counts.prefetched_pages += 1;
-            self.keep_unit(flash, below, lpn, bits(&(0..self.per_unit)), &brought, read)?;
-            self.scratch.brought = brought;
+            self.counts.prefetched_pages += parts.len() as u64;
+            self.keep_reads(flash, below, &parts, &brought, read)?;
         }
+        (self.scratch.missing, self.scratch.brought) = (parts, brought);
         Ok(())
     }
 }

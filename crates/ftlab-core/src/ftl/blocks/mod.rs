@@ -638,9 +638,8 @@ impl<V: VictimPolicy> Blocks<V> {
         }
     }
 
-    /// Static wear levelling, now and then: the least worn full block of a plane, and the most worn free one. Data
-    /// should move out of the full one. The free one is open in `slot_of` the full one from now on. Also the block that
-    /// was open there.
+    /// Static wear levelling, now and then: the least worn full block of a plane that holds data, and the most worn free one.
+    /// The data should move. The free one is open in `slot_of` the full one from now on. Also the block that was open there.
     pub(super) fn next_levelling(
         &mut self,
         nand: &mut NandArray,
@@ -656,7 +655,8 @@ impl<V: VictimPolicy> Blocks<V> {
         }
         let blocks = self.geometry.data_blocks(plane);
         let most = blocks.clone().map(|block| nand.erases(block)).max().unwrap_or(0);
-        let sealed = blocks.filter(|block| self.is_full(nand, *block));
+        // From where nothing is live, nothing moves.
+        let sealed = blocks.filter(|block| self.is_full(nand, *block) && self.heard(nand, *block) > 0);
         let coldest = sealed.min_by_key(|block| nand.erases(*block))?;
         if most - nand.erases(coldest) <= threshold {
             return None;

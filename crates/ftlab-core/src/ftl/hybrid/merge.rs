@@ -27,7 +27,7 @@ pub struct MergeCounts {
     /// Log blocks in whose place others were needed, and that were erased without a merge, since nothing in them was live. Those
     /// that a trim has emptied are not among them: they are erased at once.
     pub dead: u64,
-    /// Pages that were copied.
+    /// Pages that were copied. The mark of an end that was trimmed is programmed as well, and is no copy.
     pub pages_copied: u64,
     /// Pages that were rewritten to fill up a row of a clustered block.
     pub pages_padded: u64,

@@ -59,7 +59,7 @@ pub struct Rsftl {
     small_units: u64,
     copy_slot: OpenSlot,
     /// The request that is being written.
-    request: u32,
+    request: Option<u32>,
     /// Turn and slot of the last small request.
     turn: u32,
     slot: u32,
@@ -74,7 +74,7 @@ impl Placement for Rsftl {
             group_blocks: keys.group_blocks,
             small_units: keys.small_request_bytes / u64::from(geometry.unit_bytes),
             copy_slot: if setting.copies_apart { keys.group_blocks as usize + 1 } else { 0 },
-            request: u32::MAX,
+            request: None,
             // The first small request moves on to the first block of the first plane.
             turn: order.len() - 1,
             slot: keys.group_blocks - 1,
@@ -118,7 +118,8 @@ impl Placement for Rsftl {
 
     #[inline(never)]
     fn host(&mut self, access: &Access<'_>, _: impl Fn(Lpn) -> Option<Ppn>) -> (u32, OpenSlot) {
-        let is_new = std::mem::replace(&mut self.request, access.group.id) != access.group.id;
+        let request = Some(access.group.id);
+        let is_new = std::mem::replace(&mut self.request, request) != request;
         if u64::from(access.group.units) > self.small_units {
             return (self.large_turn, self.group_blocks as usize);
         }
