@@ -703,6 +703,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda f: compare(f, "gc", "y", over="sead"), "over 'sead': .* did you mean 'seed'"),
     (lambda f: compare(f, "gc", "y", at=["oop"]), "axis 'oop': .* did you mean 'op'"),
     (lambda f: compare(f, "gc", "y", at=[]), "more than one run has gc = greedy, seed = 1: name every axis"),
+    (lambda f: compare(f, "gc", "y", over="op"), "they differ in seed"),
     (lambda f: compare(f, "gc", "y", baseline="gredy"), "baseline = 'gredy': .* did you mean 'greedy'"),
     (lambda f: compare(f, "gc", "y", confidence=95), "confidence = 95: expected a share"),
     (lambda f: compare(f, "gc", "y", method="bootstap"), "method = 'bootstap': .* did you mean 'bootstrap'"),

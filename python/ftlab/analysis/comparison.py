@@ -103,7 +103,12 @@ def _grid(frame: Any, by: str | Sequence[str], at: Sequence[str] | None, over: s
         cell = rows.setdefault((scheme, point), {})
         if rep in cell:
             where = tables.named([one, *points_at, *repeated], [scheme, *point, *rep])
-            raise ConfigError(f"more than one run has {where}: name every axis that distinguishes runs in `at`")
+            apart = ", ".join(tables.differing(table, row, cell[rep]))
+            apart = f"they differ in {apart}" if apart else "these do not differ"
+            raise ConfigError(
+                f"more than one run has {where}: name every axis that distinguishes runs in `at`, and what repeats "
+                f"them in `over` ({apart})"
+            )
         cell[rep] = row
     return _Grid(
         by=one,

@@ -192,6 +192,13 @@ def axes_of(frame: pl.DataFrame, over: Sequence[str], named: Sequence[str] | Non
     return [name for name in before if name not in (*over, *_FIXED, "seed")]
 
 
+def differing(frame: pl.DataFrame, one: int, other: int) -> list[str]:
+    """Give the columns, of a study's table those that stand before ``status``, in which two rows differ."""
+    end = frame.columns.index("status") if "status" in frame.columns else None
+    names = [name for name in frame.columns[:end] if name not in _FIXED]
+    return [name for name in names if frame[name][one] != frame[name][other]]
+
+
 def varying(frame: pl.DataFrame, axes: Sequence[str]) -> list[str]:
     """Give the axes that have more than one value."""
     return [name for name in axes if frame[name].n_unique() > 1]
