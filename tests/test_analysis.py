@@ -552,6 +552,7 @@ def test_the_mean_is_with_weights_and_skips_what_has_none() -> None:
         ("map_hit_ratio", "map_lookups"),
         ("map_penalty_mean_ns", "map_lookups"),
         ("map_penalty_fetch_mean_ns", "map_lookups"),
+        ("map_fetch_mean_bytes", "map_fetches"),
         ("buffer_hit_ratio", "buffer_accesses"),
         ("nvm_hit_ratio", "nvm_accesses"),
     ],

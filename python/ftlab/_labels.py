@@ -91,6 +91,7 @@ _NAMES = {
     "map_cache.mean_penalty_ns": "mapping penalty, mean",
     "map_cache.used_bytes": "mapping cache memory in use",
     "map_fetch_mean_bytes": "size of a fetch, mean",
+    "map_fetches": "fetches for the mapping cache",
     "map_hit_ratio": "mapping cache hit ratio",
     "map_lookups": "mapping lookups",
     "map_penalty_mean_ns": "mapping penalty, mean",

@@ -40,6 +40,7 @@ _WEIGHTS = {"latency_mean_ns": "requests", "iops": "simulated_ns", "bytes_per_se
 _OWN_WEIGHTS = {
     "map_hit_ratio": "map_lookups",
     **{f"map_penalty_{part}mean_ns": "map_lookups" for part in ("", "fetch_", "program_", "rest_", "probe_")},
+    "map_fetch_mean_bytes": "map_fetches",
     "buffer_hit_ratio": "buffer_accesses",
     "nvm_hit_ratio": "nvm_accesses",
 }

@@ -420,6 +420,7 @@ impl Translation {
     /// - `map_hit_ratio`: hits / lookups in the interval; NaN when there were none
     /// - `map_penalty_mean_ns`: mean penalty of a lookup in the interval; NaN when there were none
     /// - `map_penalty_PART_mean_ns`: of it `fetch`, `program`, `rest`, and `probe` once data were predicted wrongly
+    /// - `map_fetches`: fetches in the interval
     /// - `map_fetch_mean_bytes`: mean size of a fetch in the interval; NaN when there were none
     /// - `map_window_NAME`: misses in the interval for which the window was chosen
     /// - `map_score_NAME`: score of the window at the end of the interval
@@ -437,6 +438,7 @@ impl Translation {
         enter("map_penalty_rest_mean_ns", mean(penalty.rest, counts.lookups));
         let probe = Reading::RareMean { total: penalty.probe, count: counts.lookups as f64 };
         enter("map_penalty_probe_mean_ns", probe);
+        enter("map_fetches", Reading::Count(counts.fetches as f64));
         enter("map_fetch_mean_bytes", mean(counts.fetch_bytes as f64, counts.fetches));
         let report = self.cache.report();
         for (name, chosen) in &report.windows {
