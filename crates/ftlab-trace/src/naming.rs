@@ -67,7 +67,8 @@ pub(crate) fn naming(lines: &[u8], unread: Option<&[u8]>, tried: impl Fn(&str) -
         return naming;
     }
     let mut named = Named { columns: vec![Field::Ignored; table.width()], guesses: Vec::new(), by_name: 0 };
-    let unread = unread.map(String::from_utf8_lossy).filter(|value| !is_garbled(value));
+    let unread =
+        unread.map(String::from_utf8_lossy).filter(|value| can_be_mapped(value) && !is_garbled(value));
     let missing = named.fill(&table, unread.as_deref());
     if named.by_name == 0 && !missing.is_empty() {
         // It is no table, or one without any word that is known.
@@ -728,6 +729,12 @@ fn is_in_another_unit(table: &Table<'_>, column: usize, role: Role) -> bool {
     is_amount && rank(&table.names[column], role) > 0 && table.mostly(column, is_number)
 }
 
+/// Whether a map of operations can name a value, inside the quotes of a shell.
+fn can_be_mapped(value: &str) -> bool {
+    let ends = |letter: char| letter.is_control() || " ,|]['*=".contains(letter);
+    !value.is_empty() && value.len() <= LONGEST_NAME && !value.contains(ends)
+}
+
 /// Whether the values of a column may have a role.
 fn fits(table: &Table<'_>, column: usize, role: Role) -> bool {
     let words = Words::of(&table.names[column]);
@@ -737,12 +744,7 @@ fn fits(table: &Table<'_>, column: usize, role: Role) -> bool {
             let mut values: Vec<&str> = table.values(column).collect();
             values.sort_unstable();
             values.dedup();
-            let can_stand = |value: &&str| {
-                !value.is_empty()
-                    && value.len() <= LONGEST_NAME
-                    && !value.contains([' ', ',', '|', ']', '[', '\'', '*', '='])
-            };
-            values.len() <= MOST_OPS && values.iter().all(can_stand)
+            values.len() <= MOST_OPS && values.iter().all(|value| can_be_mapped(value))
         }
         // No column has them in these units.
         Role::Address

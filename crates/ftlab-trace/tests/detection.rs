@@ -302,6 +302,12 @@ fn tables_with_other_columns_are_told_how_to_be_read() {
     assert_eq!(advised(&error), "columns:arrival_ns,op[read=read write=write skip=reed],lba,sectors");
     assert!(error.contains("lines with reed in op left out"), "{error}");
     assert!(error.contains("trim or flush; did you mean read?; other values"), "{error}");
+    // A value that no map can name.
+    for value in ["re\td", "re|d"] {
+        let blank = format!("arrival_ns,op,lba,sectors\n5,read,64,8\n7,{value},72,8\n9,write,80,8\n");
+        let error = read("csv", &blank).unwrap_err().expected;
+        assert!(!error.contains("op[") && !error.contains('\t'), "{error}");
+    }
     // An action that all lines have is no operation where another column has several.
     let actions =
         "6742 D write 40960 8192 0.5 True\n6742 D discard 81920 4096 0.75 False\n0 D read 0 4096 1.5 True\n";
