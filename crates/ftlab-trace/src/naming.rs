@@ -206,7 +206,9 @@ impl<'a> Table<'a> {
     /// What a message calls it.
     fn called(&self, column: usize) -> String {
         match &self.names[column] {
-            name if name.is_empty() || name.len() > LONGEST_NAME => format!("column {}", column + 1),
+            name if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) => {
+                format!("column {}", column + 1)
+            }
             name => name.clone().into_owned(),
         }
     }

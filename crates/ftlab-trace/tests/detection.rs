@@ -308,6 +308,10 @@ fn tables_with_other_columns_are_told_how_to_be_read() {
         let error = read("csv", &blank).unwrap_err().expected;
         assert!(!error.contains("op[") && !error.contains('\t'), "{error}");
     }
+    // A name that no line of a terminal shows.
+    let tabs = "arrival_ns,op,lba0\t1,sectors\n5,read,64,8\n7,write,72,8\n";
+    let told = read("csv", tabs).unwrap_err().expected;
+    assert!(told.contains("guessed: column 3 as lba (or offset_bytes)"), "{told}");
     // An action that all lines have is no operation where another column has several.
     let actions =
         "6742 D write 40960 8192 0.5 True\n6742 D discard 81920 4096 0.75 False\n0 D read 0 4096 1.5 True\n";
