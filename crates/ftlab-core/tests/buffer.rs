@@ -366,6 +366,29 @@ fn pages_are_read_ahead_as_a_whole() {
     assert_eq!(reads(2), (2 + 3 + 2, 3 * 2));
 }
 
+/// A write that goes past the buffer is no eviction, though it overwrites what was dirty: none waits for it.
+#[test]
+fn evictions_do_not_wait_for_what_goes_past() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 2, "blocks_per_plane": 20, "pages_per_block": 16, "page_bytes": 4096 },
+        "ftl": { "logical_pages": 64, "striping": "static" },
+        "timing": { "program_us": 200, "bus_mb_per_s": 40 },
+        "buffer": { "kind": "lru", "bytes": 8192, "keep_reads": false, "bypass_bytes": 32768 },
+        "host": { "arrival": "open" },
+    }));
+    let write = |us, page: u64, pages: u32| request(us, Op::Write, 8 * page, 8 * pages);
+    let requests =
+        [write(0.0, 16, 1), write(10.0, 16, 8), write(20.0, 40, 1), write(30.0, 41, 1), write(40.0, 43, 1)];
+    let (_, log) = run(&config, &requests);
+    // The two dies take four pages each, one after the other. The first is free when its last one is programmed, and the bus too:
+    // the page that is evicted goes there at once.
+    let [past, .., last] = &latencies(&log)[1..] else { panic!() };
+    let (transfer, program) = (4096.0 / 40.0, 200.0);
+    let page = transfer + program;
+    assert!((past - (transfer + 4.0 * page)).abs() < 0.1, "{past}");
+    assert!((last - (5.0 * page + 10.0 - 40.0)).abs() < 0.1, "{last}");
+}
+
 /// Cuts at every command of `requests`, and what came of each.
 fn cuts(config: &DeviceConfig, requests: &[Request], options: CrashOptions) -> Vec<Cut> {
     let control = RunControl::default();

@@ -423,6 +423,8 @@ impl<T: Ticket> WriteBuffer<T> {
             };
             self.end_event(flash, event);
         }
+        // The next eviction waits for all of the flush.
+        self.draining = flash.port.join(self.draining, self.displaced);
         Ok(flash.port.join(after, self.draining))
     }
 

@@ -205,8 +205,10 @@ struct WriteBuffer<T: Ticket> {
     order: Orders,
     /// Nothing comes any more: nobody asks when a frame is free.
     is_ending: bool,
-    /// When all evictions so far have ended: what a flush waits for.
+    /// When all evictions so far have ended.
     draining: T,
+    /// When what was written past the buffer is in flash, in the place of sectors that were dirty: a flush waits for it as well.
+    displaced: T,
     victim_unit: VictimUnit,
     rate: Rate,
     select: Select,
@@ -305,6 +307,7 @@ impl<T: Ticket> WriteBuffer<T> {
             order: config.buffer.kind.build(&shape)?,
             is_ending: false,
             draining: ready,
+            displaced: ready,
             victim_unit,
             rate,
             select: keys.select,

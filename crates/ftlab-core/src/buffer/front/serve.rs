@@ -199,7 +199,7 @@ impl<T: Ticket> WriteBuffer<T> {
         // that until the last page of the request.
         self.takes_place |= takes_dirty;
         if self.takes_place {
-            self.draining = flash.port.join(self.draining, done);
+            self.displaced = flash.port.join(self.displaced, done);
         }
         self.takes_place &= access.rest > 0;
         for index in 0..access.units {
