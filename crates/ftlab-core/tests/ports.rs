@@ -6,9 +6,11 @@ use ftlab_core::flash::reservation_port::ReservationPort;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::RequestRecord;
 use ftlab_core::rng::Rng;
+use ftlab_core::time::Time;
+use serde_json::json;
 
-use crate::common::Completions;
 use crate::common::drives::is_long;
+use crate::common::{Completions, device, request};
 
 /// A run on the direct port and one on the timeline, each with its completions in their order.
 fn on_both(config: &DeviceConfig, requests: &[Request]) -> [(RunOutcome, Vec<RequestRecord>); 2] {
@@ -134,4 +136,29 @@ fn the_ports_agree_about_equal_times_from_the_start() {
     let [(_, direct), (_, timeline)] = on_both(&config, &requests);
     assert_eq!(direct, timeline);
     assert!(direct.is_sorted_by_key(|record| record.index));
+}
+
+/// A flush that promises trims waits for all that was programmed before it, and not for the erase that follows.
+#[test]
+fn a_flush_hears_of_a_program_when_that_ends() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 5, "pages_per_block": 5, "page_bytes": 4096 },
+        "timing": { "read_us": 25, "program_us": 1.5, "erase_us": 3.0, "bus_mb_per_s": 100, "command_us": 0, "copyback": true,
+            "transfer_spare": false },
+        "host": { "arrival": "open" },
+        "ftl": { "kind": "block", "logical_pages": 10 },
+        "power": { "trim": "flush" }, "precondition": { "kind": "fill" },
+    }));
+    let requests = [
+        request(600.0, Op::Trim, 0, 8),
+        request(4_100.0, Op::Write, 0, 8),
+        request(4_300.0, Op::Read, 0, 8),
+        request(4_300.0, Op::Write, 0, 8),
+        request(4_500.0, Op::Flush, 0, 0),
+    ];
+    let [(_, direct), (_, by_events)] = on_both(&config, &requests);
+    assert_eq!(direct, by_events);
+    let flush = direct.iter().find(|record| record.request.op == Op::Flush).unwrap();
+    let write = direct.iter().find(|record| record.index == 3).unwrap();
+    assert_eq!(write.end.since(flush.end), Time::from_us(3.0));
 }

@@ -80,7 +80,7 @@ pub struct EventPort {
     finished: Vec<u32>,
     /// Those who are being told of one end.
     telling: Vec<Waiter>,
-    /// Whether nobody of another lane comes to wait for a command that has begun: commands may be one event then.
+    /// Whether nobody comes to wait for a command that has begun, neither another lane nor a flush: commands may be one event then.
     runs_rows: bool,
     servers: Servers,
     /// What ends beside flash: when, the number that decides among equal times, and the node.
@@ -132,7 +132,7 @@ impl EventPort {
             ended: Vec::new(),
             finished: Vec::new(),
             telling: Vec::new(),
-            runs_rows: !config.moves_between_lanes() && !config.has_frames(),
+            runs_rows: !config.moves_between_lanes() && !config.has_frames() && !config.power.has_journal(),
             servers: Servers::new(config),
             beside: BinaryHeap::with_capacity(if config.has_frames() { 1024 } else { 0 }),
             pages: Pages::new(config, lanes as usize),
