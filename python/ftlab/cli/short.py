@@ -189,8 +189,8 @@ def _fill(result: Result) -> str:
         return "A formula stands for the fill: it takes no time, and memory only where requests touch the drive."
     return (
         "The fill was written, which takes time and memory. A formula cannot stand for it with verification, "
-        "block-mapped layers, mapping caches, LSB backup, whole requests, placements other than `stripe`, or planes "
-        "that are compared (`plane_choice`)."
+        "block-mapped layers, mapping caches, LSB backup, whole requests, placements other than `stripe`, planes "
+        "that are compared (`plane_choice`), or a buffer or cache that brings units of several planes to one page."
     )
 
 

@@ -18,8 +18,8 @@ use crate::scheme::{Contrast, Scheme};
 /// there are none, the least recent leaves. What a read missed is not kept: the paper buffers writes, in NVRAM.
 ///
 /// Ours to say: the share of the recent is one of the clusters that are buffered, rounded up. It is looked at when a cluster
-/// is new or hit, and not between the victims of one event. A read of a page that has a frame is a hit. A cluster that a trim made smaller is
-/// the last of its new size.
+/// is new or hit, and not between the victims of one event. A read of a page that has a frame is a hit. A cluster that a
+/// trim made smaller is the last of its new size.
 #[derive(Debug, Clone)]
 pub struct Clc {
     /// The mark of a block is `RECENT` or 0.

@@ -11,8 +11,8 @@ use crate::recency::{List, NONE};
 use crate::scheme::{Contrast, Scheme};
 
 /// The block with the most buffered pages leaves with all of them: it needs the fewest copies, and frees the most frames.
-/// What a read missed is not kept. A block is accessed by every write, and by every read of a
-/// page that has a frame.
+/// What a read missed is not kept. A block is accessed by every write, and by every read of a page that has
+/// a frame.
 ///
 /// Ours to say: of a block that lost a page to a trim, the trim is an access too.
 #[derive(Debug, Clone)]

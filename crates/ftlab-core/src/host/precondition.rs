@@ -195,8 +195,9 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
 
     /// The number of a request of its own, and none of the run.
     fn new_request(&mut self) -> u32 {
-        self.requests = self.requests.wrapping_add(1);
-        !(self.requests - 1)
+        let number = self.requests;
+        self.requests = number.wrapping_add(1);
+        !number
     }
 
     /// Write or trim now, or with others that fill a page together.
