@@ -16,6 +16,9 @@ use crate::metrics::report::Report;
 use crate::metrics::series::Readings;
 use crate::tape::Tape;
 
+/// Stages of [`Layer::prefetch`].
+pub const STAGES: usize = 3;
+
 /// A part of a drive above flash.
 ///
 /// It decides what happens and in which order, at the moment of the call; the port decides when. Calls come in the order
@@ -27,8 +30,8 @@ use crate::tape::Tape;
 /// verification, an access that writes has one version for each of its sectors. A read appends one version for each of
 /// its sectors to `found`, in the order of the access. Without verification, both stay empty.
 ///
-/// Only the translation layer changes the array. Required: all methods but `drain`, `prefetch`, `home`, `natural_block`,
-/// `log_blocks`, `sample`, `copy_of`, `set_removable`, `drop_copy` and `take_removed`.
+/// Only the translation layer changes the array. Required: all methods but `drain`, `prefetch`, `prefetch_stages`, `home`,
+/// `natural_block`, `log_blocks`, `sample`, `copy_of`, `set_removable`, `drop_copy` and `take_removed`.
 pub trait Layer<P: FlashPort> {
     /// Read what an access touches. What holds nothing costs nothing.
     ///
@@ -125,6 +128,11 @@ pub trait Layer<P: FlashPort> {
     /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.
     fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
         let _ = (nand, lpn, stage);
+    }
+
+    /// How many stages of [`prefetch`](Self::prefetch) ask for anything, from 0 on; at most `STAGES`.
+    fn prefetch_stages(&self) -> usize {
+        STAGES
     }
 
     /// Add what was counted since the last reset, after the layers below have.

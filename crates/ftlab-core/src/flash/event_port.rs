@@ -46,7 +46,7 @@ mod ticket;
 mod waiters;
 
 use ends::{Node, Stands};
-use kinds::Kinds;
+use kinds::{Kind, Kinds};
 use lane::{Channel, Commands, Lane, Phase};
 use ticket::{Edge, Item, Waiter};
 
@@ -196,16 +196,15 @@ impl EventPort {
             self.tell_held_up(lane, free_since);
         }
         let state = &mut self.lanes[lane as usize];
-        let span = self.kinds.get(state.current.kind).bus_in;
-        if span == Time::ZERO {
+        if self.kinds.get(state.current.kind).bus_in == Time::ZERO {
             self.start_array(lane);
             return;
         }
         state.phase = Phase::BusIn;
-        let channel = state.channel;
-        if last && !self.channels[channel as usize].is_wanted() && self.is_free(channel) {
+        let channel = &self.channels[state.channel as usize];
+        if last && !channel.is_wanted() && channel.is_free(self.now, self.number) {
             // The same as asking for it and being the only one to be granted.
-            self.bring_in(channel, lane);
+            self.bring_in(lane);
         } else {
             self.ask_bus(lane);
         }
@@ -214,8 +213,7 @@ impl EventPort {
     /// Whether the last transfer of a channel has ended.
     #[inline(always)]
     fn is_free(&self, channel: u32) -> bool {
-        let Channel { until, number, is_out, .. } = self.channels[channel as usize];
-        !is_out && (until < self.now || (until == self.now && number <= self.number))
+        self.channels[channel as usize].is_free(self.now, self.number)
     }
 
     /// Let the array of a lane work. Commands that need no bus and for which nobody waits follow at once, as one
@@ -301,49 +299,40 @@ impl EventPort {
     }
 
     fn start_transfer(&mut self, channel: u32, lane: u32) {
-        let Lane { phase, current, .. } = self.lanes[lane as usize];
-        if phase == Phase::BusIn {
-            self.bring_in(channel, lane);
+        let state = &mut self.lanes[lane as usize];
+        if state.phase == Phase::BusIn {
+            self.bring_in(lane);
             if self.channels[channel as usize].is_wanted() {
                 self.await_channel(channel);
             }
         } else {
-            let span = self.kinds.get(current.kind).bus_out;
-            let (end, number) = self.use_bus(channel, lane, span, true);
+            let span = self.kinds.get(state.current.kind).bus_out;
+            let end = self.now + span;
+            state.transfer = (self.now, end);
+            let number = state.row_number;
+            let accounted = self.channels[channel as usize].use_until(end, number, span, true);
+            self.ledger.channel_busy_ps[channel as usize] += accounted.0;
             self.events.schedule(BUS_LINE, TIMERS + lane, end, number);
         }
     }
 
     /// A lane uses the bus for what its command brings in, and then lets its array work.
     #[inline(always)]
-    fn bring_in(&mut self, channel: u32, lane: u32) {
-        let kind = *self.kinds.get(self.lanes[lane as usize].current.kind);
-        let (until, number) = self.use_bus(channel, lane, kind.bus_in, false);
+    fn bring_in(&mut self, lane: u32) {
         let state = &mut self.lanes[lane as usize];
+        let Kind { bus_in, array, line, .. } = *self.kinds.get(state.current.kind);
+        let until = self.now + bus_in;
+        state.transfer = (self.now, until);
         state.phase = Phase::Array;
         // A command that waits for the bus does not hold its die yet.
         let asked = std::mem::replace(&mut state.started, self.now);
+        let (channel, number) = (state.channel as usize, state.row_number);
+        let accounted = self.channels[channel].use_until(until, number, bus_in, false);
+        self.ledger.channel_busy_ps[channel] += accounted.0;
         if self.teller.is_some() && self.now > asked {
             self.tell_bus(lane, asked);
         }
-        let line = ARRAY_LINES + kind.line as usize;
-        self.events.schedule(line, TIMERS + lane, until + kind.array, number);
-    }
-
-    /// Returns when the transfer ends, and the number of its lane.
-    #[inline(always)]
-    fn use_bus(&mut self, channel: u32, lane: u32, span: Time, is_out: bool) -> (Time, u64) {
-        let until = self.now + span;
-        let holder = &mut self.lanes[lane as usize];
-        holder.transfer = (self.now, until);
-        let number = holder.row_number;
-        let state = &mut self.channels[channel as usize];
-        self.ledger.channel_busy_ps[channel as usize] += state.span.0;
-        state.until = until;
-        state.number = number;
-        state.span = span;
-        state.is_out = is_out;
-        (until, number)
+        self.events.schedule(ARRAY_LINES + line as usize, TIMERS + lane, until + array, number);
     }
 
     /// The event of a channel: the transfer is over that somebody has waited for.

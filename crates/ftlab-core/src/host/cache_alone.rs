@@ -10,6 +10,7 @@ use crate::host::request::{Op, SourceFactory};
 use crate::host::run_metrics::{RunMetrics, warned};
 use crate::host::split::Splitter;
 use crate::host::untimed::{self, Driven};
+use crate::layer::STAGES;
 use crate::mapcache::alone::CacheAlone;
 use crate::mapcache::cache::Intent;
 use crate::metrics::Observer;
@@ -21,7 +22,7 @@ use crate::run::{RunControl, RunOptions, RunOutcome};
 impl Driven for CacheAlone {
     #[inline(always)]
     fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
-        look_ahead(admission, splitter, |lpn, stage| CacheAlone::look_ahead(self, lpn, stage));
+        look_ahead(admission, splitter, || STAGES, |lpn, stage| CacheAlone::look_ahead(self, lpn, stage));
     }
 
     #[inline]

@@ -26,7 +26,7 @@ use crate::host::admission::Admission;
 use crate::host::request::Op;
 use crate::host::split::Splitter;
 use crate::layer::Ftl;
-use crate::layer::{Layer, Layering};
+use crate::layer::{Layer, Layering, STAGES};
 use crate::metrics::series::Totals;
 use crate::nvm::cache::Cached;
 use crate::tape::{Tape, Taped};
@@ -52,18 +52,23 @@ pub(crate) type TopOf<B, L, P> = <B as Layering>::Top<P, FrontOf<L, P>>;
 pub(crate) type FrontOf<L, P> = Front<Cached<L, <P as FlashPort>::Ticket>, <P as FlashPort>::Ticket>;
 
 /// How many requests ahead of an access each stage of [`Ftl::prefetch`] is, at least.
-const AHEAD: [usize; 3] = [24, 16, 8];
+const AHEAD: [usize; STAGES] = [24, 16, 8];
 
 /// Requests looked at together: every so many, the next ones of each stage.
 const GROUP: usize = 4;
 
 /// Call `ask` with the units of requests that come soon, and the stage of [`Layer::prefetch`] that it is time for.
 #[inline(always)]
-pub(crate) fn look_ahead(admission: &Admission, splitter: &Splitter, mut ask: impl FnMut(Lpn, u32)) {
+pub(crate) fn look_ahead(
+    admission: &Admission,
+    splitter: &Splitter,
+    stages: impl Fn() -> usize,
+    mut ask: impl FnMut(Lpn, u32),
+) {
     if !admission.position().is_multiple_of(GROUP) {
         return;
     }
-    for (stage, ahead) in (0..).zip(AHEAD) {
+    for (stage, ahead) in (0..).zip(AHEAD).take(stages()) {
         for request in admission.peek::<GROUP>(ahead) {
             if request.lba < splitter.sectors() {
                 ask(splitter.unit(request.lba), stage);
@@ -83,7 +88,8 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
     /// A workload tells the future: ask the processor for what its next requests will touch.
     #[inline(always)]
     pub(crate) fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
-        look_ahead(admission, splitter, |lpn, stage| self.top.prefetch(&self.flash.nand, lpn, stage));
+        let ask = |lpn, stage| self.top.prefetch(&self.flash.nand, lpn, stage);
+        look_ahead(admission, splitter, || self.top.prefetch_stages(), ask);
     }
 
     /// Add what the drive has come to.

@@ -144,6 +144,14 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
         self.below.prefetch(nand, lpn, stage);
     }
 
+    #[inline(always)]
+    fn prefetch_stages(&self) -> usize {
+        match &self.buffer {
+            Some(buffer) if buffer.frames.count() <= frames::FEW && !buffer.writes_through => 1,
+            _ => self.below.prefetch_stages(),
+        }
+    }
+
     fn home(&self, lpn: Lpn) -> Option<u32> {
         self.below.home(lpn)
     }

@@ -45,7 +45,7 @@ struct Moved<T> {
 
 impl<T: Ticket> Moved<T> {
     /// When it is over, if the frames are ready at `ready`.
-    #[inline]
+    #[inline(always)]
     fn done<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, ready: T) -> T {
         let moment = flash.port.join(self.arrived, ready);
         let done = flash.port.delay(moment, self.span);
@@ -77,6 +77,7 @@ impl<T: Ticket> WriteBuffer<T> {
     }
 
     /// Move data of an access of the host, of which `sectors` are in frames or come to them.
+    #[inline(always)]
     fn move_data<P: FlashPort<Ticket = T>>(&self, flash: &mut Flash<P>, sectors: u32, after: T) -> Moved<T> {
         if let Some(span) = self.page_time(sectors) {
             return Moved { arrived: after, span, served: Some(flash.port.occupy(Memory::Buffer, span)) };
