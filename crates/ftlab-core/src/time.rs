@@ -114,6 +114,40 @@ impl Rate {
     }
 }
 
+/// Transfers at a rate. Most have one size: how long the last one takes is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Transfers {
+    rate: Rate,
+    /// Bytes, and how long they take.
+    last: (u64, Time),
+}
+
+impl Transfers {
+    /// At `mb_per_s` million bytes a second; 0 means that they take no time.
+    pub fn from_mb_per_s(mb_per_s: f64) -> Self {
+        Self { rate: Rate::from_mb_per_s(mb_per_s), last: (0, Time::ZERO) }
+    }
+
+    /// How long `bytes` take: see [`Rate::span`].
+    #[inline(always)]
+    pub fn span(&mut self, bytes: u64) -> Time {
+        if self.last.0 != bytes {
+            self.measure(bytes);
+        }
+        self.last.1
+    }
+
+    #[cold]
+    fn measure(&mut self, bytes: u64) {
+        self.last = (bytes, self.rate.span(bytes));
+    }
+
+    /// Whether they take no time at all.
+    pub fn are_instant(&self) -> bool {
+        self.rate.is_instant()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

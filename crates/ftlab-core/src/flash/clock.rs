@@ -7,7 +7,7 @@ use crate::flash::port::{FlashPort, Memory, Submission};
 use crate::geometry::SECTOR_BYTES;
 use crate::metrics::explain::told::Teller;
 use crate::metrics::{CommandRecord, MemoryEvent, MemoryRecord};
-use crate::time::{Rate, Time, nearest};
+use crate::time::{Rate, Time, Transfers, nearest};
 
 /// Timers of the host.
 pub const TIMERS: u32 = 4;
@@ -365,9 +365,7 @@ pub(super) struct Spans {
     pub(super) command: Time,
     /// Programs include what crosses the bus for them.
     includes_transfer: bool,
-    bus: Rate,
-    /// The span of the last number of bytes asked for: most transfers have one size.
-    last: (u32, Time),
+    bus: Transfers,
 }
 
 impl Spans {
@@ -383,8 +381,7 @@ impl Spans {
             erase: Time::from_us(timing.erase_us),
             command: Time::from_us(timing.command_us),
             includes_transfer: timing.program_includes_transfer,
-            bus: Rate::from_mb_per_s(timing.bus_mb_per_s),
-            last: (0, Time::ZERO),
+            bus: Transfers::from_mb_per_s(timing.bus_mb_per_s),
         }
     }
 
@@ -399,15 +396,7 @@ impl Spans {
 
     #[inline(always)]
     fn transfer(&mut self, bytes: u32) -> Time {
-        if self.last.0 != bytes {
-            self.measure(bytes);
-        }
-        self.last.1
-    }
-
-    #[cold]
-    fn measure(&mut self, bytes: u32) {
-        self.last = (bytes, self.bus.span(bytes.into()));
+        self.bus.span(bytes.into())
     }
 
     /// How long the bus is needed, the array works, and the bus is needed again.
@@ -430,7 +419,7 @@ impl Spans {
 
     /// What of a program's time has passed when its array begins to work.
     #[cold]
-    fn included(&self, submission: Submission) -> Time {
+    fn included(&mut self, submission: Submission) -> Time {
         match submission.command() {
             Command::Read | Command::Erase => Time::ZERO,
             Command::Program => self.command + self.bus.span(submission.bytes().into()),

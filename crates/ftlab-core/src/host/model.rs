@@ -24,7 +24,7 @@ use crate::host::waiting::Waiting;
 use crate::layer::Layer;
 use crate::metrics::RequestRecord;
 use crate::metrics::explain::told::{Completed, RequestBits, Told};
-use crate::time::{Rate, Time};
+use crate::time::{Time, Transfers};
 
 /// Timers of the clock.
 const ARRIVAL: u32 = 0;
@@ -136,7 +136,7 @@ pub(crate) struct HostModel<L, C: Clock, F> {
     /// Most requests in the drive.
     depth: usize,
     can_wait: bool,
-    link: Rate,
+    link: Transfers,
     link_is_instant: bool,
     out: usize,
     slots: Vec<Slot>,
@@ -190,7 +190,7 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
         let limit = depth.map_or(usize::MAX, |depth| depth as usize);
         // Lines of requests in the drive never grow beyond this; without a limit, and at the host, they may.
         let room = limit.min(ROOM);
-        let link = Rate::from_mb_per_s(host.link_mb_per_s);
+        let link = Transfers::from_mb_per_s(host.link_mb_per_s);
         let closed = feeder.is_closed();
         Self {
             splitter: Splitter::new(drive.flash.geometry()),
@@ -198,12 +198,12 @@ impl<L, C: Clock, F: Feeder> HostModel<L, C, F> {
             samples,
             wants_requests: feeder.wants_completions(),
             wants_parts: feeder.wants_parts(),
-            begins_late: !link.is_instant() || host.overhead_us > 0.0,
+            begins_late: !link.are_instant() || host.overhead_us > 0.0,
             begun: Vec::new(),
             depth: limit,
             can_wait: !closed && depth.is_some(),
             link,
-            link_is_instant: link.is_instant(),
+            link_is_instant: link.are_instant(),
             out: usize::from(host.link_duplex == LinkDuplex::Full),
             slots: Vec::with_capacity(room),
             free_slots: Vec::with_capacity(room),
