@@ -135,6 +135,11 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
             ["--requests-log", "--no-timing"],
         ),
         (
+            ["run", "ideal-page", "--workload", "uniform", "--no-timing", "--out", "o", "--series", "10ms"],
+            ["--series", "--no-timing", "number of requests"],
+        ),
+        ([*GENERATED, *MAP_ONLY, "--out", "o", "--series", "10ms"], ["--series", "mapping_cache"]),
+        (
             [*GENERATED, *MAP_ONLY, "--events", "e.json"],
             ["--events", "mapping_cache"],
         ),

@@ -327,6 +327,7 @@ BAD = [
     ("options = { requests = 1e30 }", "expected a whole number"),
     ("options = { verfy = true }", "did you mean 'verify'"),
     ("options = { series = 'often' }", 'expected "auto"'),
+    ("options = { series = '10ms', timing = false }", r"options\.series: states a simulated time"),
     ("trace = 'no.csv'", "the study has a workload and a trace"),
     ("[set]\nftl.gc = 'fifo'\n[axes]\nftl.gc = ['fifo']", r"set\.ftl\.gc: is an axis as well"),
     ("[axes]\nftl.gc = ['greedy', 'fifo', 'greedy']", r"small\.toml:4:29: ftl\.gc = 'greedy' is stated twice"),

@@ -135,14 +135,23 @@ def _tell_memory(device: Device, needed: int, first: int, limit: limits.Limit) -
     logging.getLogger("ftlab.memory").warning("%s", text)
 
 
-def _check_clock(device: Device, *, timing: bool, events: bool, requests_log: bool) -> None:
-    """Refuse logs of times without a clock: they would be full of zeros that look measured."""
+def _check_clock(
+    device: Device, interval: tuple[str, int] | None, *, timing: bool, events: bool, requests_log: bool
+) -> None:
+    """Refuse what needs simulated time where there is none.
+
+    Logs would be full of zeros that look measured, and a series would be one row.
+    """
+    alone = device.to_dict().get("model") == "mapping_cache"
+    if interval is not None and interval[0] == "ns" and (alone or not timing):
+        why = 'model = "mapping_cache" has no clock' if alone else "timing=False (--no-timing) leaves the clock out"
+        raise ConfigError(f"series (--series): states a simulated time, but {why}: state a number of requests")
     if not events and not requests_log:
         return
     log = "events (--events)" if events else "requests_log (--requests-log)"
     if not timing:
         raise ConfigError(f"{log}: says when things happened, which timing=False (--no-timing) leaves out: drop one")
-    if device.to_dict().get("model") == "mapping_cache":
+    if alone:
         raise ConfigError(f'{log}: says when things happened, but model = "mapping_cache" has no clock')
 
 
@@ -375,7 +384,8 @@ def measure(
         )
     # NumPy has truths of its own.
     requests_log = bool(requests_log) if is_bool(requests_log) else requests_log
-    _check_clock(device, timing=timing, events=events is not None, requests_log=requests_log is not False)
+    logs = {"events": events is not None, "requests_log": requests_log is not False}
+    _check_clock(device, interval, timing=timing, **logs)
     folder = None if out is None else Path(out)
     log, keep = _log_path(requests_log, folder)
     events_to = None if events is None else Path(events)

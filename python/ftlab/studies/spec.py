@@ -381,6 +381,10 @@ class Study:
             raise self._where.refuse(written, "expected a table")
         for key, value in options.items():
             self._check_option(key, value, f"{written}.{key}")
+        interval = series_interval(options.get("series"))
+        if interval is not None and interval[0] == "ns" and not options.get("timing", True):
+            why = "states a simulated time, but timing = false leaves the clock out: state a number of requests"
+            raise self._where.refuse(f"{written}.series", why)
         return {key: self._option(key, value) for key, value in options.items()}
 
     def _check_option(self, key: str, value: Any, written: str) -> None:
