@@ -186,6 +186,30 @@ fn events_by_hand() {
     assert!((all - 404.8).abs() < 1e-6, "{all}");
 }
 
+/// The time of each eviction is divided as the work of its own slowest die, and not as that of all together.
+#[test]
+fn the_time_of_each_eviction_is_divided_for_itself() {
+    let config = device(json!({
+        "geometry": { "channels": 2, "ways": 1, "page_bytes": 2048, "pages_per_block": 4, "blocks_per_plane": 8 },
+        "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 0 },
+        "ftl": { "kind": "bast", "logical_pages": 32, "log_blocks": 1 },
+        "buffer": { "kind": "lru", "bytes": 4 * 2048, "drain_at_end": false },
+    }));
+    let pages = [0, 1, 2, 3, 4, 5, 6, 7, 1, 12, 13, 14, 15, 5, 20, 21, 22, 23];
+    let of = |count: usize, event_by_event: bool| {
+        let write = |(at, page): (usize, &u64)| request(at as f64 * 1e5, Op::Write, 4 * page, 4);
+        let requests: Vec<Request> = pages[..count].iter().enumerate().map(write).collect();
+        let options = RunOptions { event_by_event, ..RunOptions::default() };
+        let told = run_with(&config, &requests, &options).0.summary.parallelism.unwrap().evictions.unwrap();
+        (told.execution_ns, told.write_ns, told.gc_ns)
+    };
+    for event_by_event in [false, true] {
+        // Thirteen pages are programmed. Page 5 then needs the log block: it is programmed on one die when the other has merged.
+        assert_eq!(of(17, event_by_event), (2_600_000, 2_600_000, 0));
+        assert_eq!(of(18, event_by_event), (6_700_000, 2_600_000, 4_100_000));
+    }
+}
+
 /// What an event log is told of memory: each eviction with the dies that work for it, and what moves through the buffer.
 #[test]
 fn evictions_and_moves_are_told() {

@@ -1,10 +1,12 @@
 //! Block-mapped layers: merges by hand, closed forms, and what must be equal.
 
-use crate::common::{device, merged, of_chosen, run_with};
+use crate::common::{device, latencies, merged, of_chosen, request, run_with};
+use ftlab_core::cause::Command;
 use ftlab_core::device::RunOptions;
 use ftlab_core::ftl::hybrid::merge::MergeCounts;
 use ftlab_core::host::request::{Op, Request};
 use ftlab_core::metrics::summary::Summary;
+use ftlab_core::time::Time;
 use serde_json::{Value, json};
 
 /// A drive of `blocks` logical blocks of `pages` pages of 4 KiB, filled in order.
@@ -284,6 +286,63 @@ fn all_blocks_of_a_logical_block_are_in_one_memory() {
         assert_eq!((merges.reads.merge, merges.programs.merge), (0, 0), "{kind}");
         assert!(log.commands.len() as u64 >= merges.copybacks.merge);
     }
+}
+
+/// Writes of `(first page, pages)`, far apart in time, on an empty drive of four pages a block: 25, 200 and 1,500 us, and no time on
+/// the bus. How long the last one takes in microseconds, and what runs from then on: the command, its die, and its start.
+fn last_of(ftl: &Value, channels: u32, deeds: &[(u32, u32)]) -> (f64, Vec<(Command, u32, f64)>) {
+    const APART_US: f64 = 100_000.0;
+    let config = device(json!({
+        "geometry": { "channels": channels, "ways": 1, "page_bytes": 2048, "pages_per_block": 4, "blocks_per_plane": 8 },
+        "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 0 },
+        "ftl": ftl,
+    }));
+    let write = |(at, (page, count)): (usize, &(u32, u32))| {
+        request(at as f64 * APART_US, Op::Write, 4 * u64::from(*page), 4 * count)
+    };
+    let requests: Vec<Request> = deeds.iter().enumerate().map(write).collect();
+    let (outcome, log) = run_with(&config, &requests, &RunOptions { verify: true, ..RunOptions::default() });
+    assert_eq!(outcome.error, None);
+    let from = (deeds.len() - 1) as f64 * APART_US;
+    let us = |time: Time| time.as_ns_f64() / 1000.0 - from;
+    let commands = log.commands.iter().filter(|command| us(command.start) >= 0.0);
+    let told = commands.map(|command| (command.command, command.die, us(command.start))).collect();
+    (*latencies(&log).last().expect("there was a request"), told)
+}
+
+/// When the first program begins on each of these dies.
+fn first_programs<const DIES: usize>(commands: &[(Command, u32, f64)], dies: [u32; DIES]) -> [f64; DIES] {
+    dies.map(|of| {
+        let programs = commands.iter().filter(|(command, die, _)| *command == Command::Program && *die == of);
+        programs.map(|(.., start)| *start).fold(f64::INFINITY, f64::min)
+    })
+}
+
+/// The blocks of a request are apart: none waits for the erase of another, however many pages it has.
+#[test]
+fn blocks_of_a_request_wait_for_no_other() {
+    let ftl = json!({ "kind": "block", "logical_pages": 16 });
+    for pages in [2, 3, 4] {
+        let (us, commands) = last_of(&ftl, 2, &[(0, 16), (3, pages)]);
+        // Three copies of 225 us, a program, and the erase of the old block, on each die.
+        assert_eq!(us, 3.0 * 225.0 + 200.0 + 1500.0, "{pages} pages: {commands:?}");
+    }
+}
+
+/// All pages of a row wait for the merge that makes room for it, and none for the padding of another row.
+#[test]
+fn rows_wait_for_their_room_alone() {
+    let ftl = json!({ "kind": "subgroup", "cluster_memories": 2, "logical_pages": 32, "log_blocks": 2 });
+    let (_, whole) = last_of(&ftl, 4, &[(0, 16), (2, 2), (8, 2)]);
+    let erases = whole.iter().filter(|(command, ..)| *command == Command::Erase);
+    let room = erases.map(|(.., start)| start + 1500.0).fold(0.0, f64::max);
+    assert!(room > 1500.0, "the other cluster was merged: {whole:?}");
+    assert_eq!(first_programs(&whole, [2, 3]), [room, room], "{whole:?}");
+
+    let ftl = json!({ "kind": "mcsplit", "logical_pages": 64, "log_blocks": 8 });
+    let (_, crossing) = last_of(&ftl, 4, &[(1, 15), (3, 2)]);
+    // The page of the first row is on die 3 and that of the second on die 0; pages 1 and 2 are padded beside them.
+    assert_eq!(first_programs(&crossing, [0, 3]), [0.0, 0.0], "{crossing:?}");
 }
 
 /// Logs that all blocks share cost less than logs of one block each, when writes are small and random.

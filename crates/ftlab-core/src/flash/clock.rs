@@ -1,5 +1,7 @@
 //! Ports that keep time, as the host drives them: its own timers ring among the events of flash.
 
+use std::collections::VecDeque;
+
 use crate::cause::{CAUSES, Cause, Command, CommandCounts};
 use crate::config::{ClassTimes, DeviceConfig};
 use crate::flash::cell::PageClass;
@@ -132,7 +134,7 @@ impl Ledger {
     /// An eviction took flash from `start` to `end`.
     pub(super) fn evicted(&mut self, used: Used, start: Time, end: Time) {
         if let Some(log) = &mut self.memory_log {
-            let Used { lanes, channels } = used;
+            let Used { lanes, channels, .. } = used;
             log.push(MemoryRecord { what: MemoryEvent::Eviction { dies: lanes, channels }, start, end });
         }
     }
@@ -143,22 +145,22 @@ impl Ledger {
 pub(super) struct Used {
     lanes: u32,
     channels: u32,
+    /// The work of the lane that worked longest, in picoseconds: all of it, and that of collections and merges.
+    longest: (u64, u64),
 }
 
-impl Used {
-    pub(super) fn word(self) -> u64 {
-        u64::from(self.lanes) << 32 | u64::from(self.channels)
-    }
-
-    pub(super) fn of_word(word: u64) -> Self {
-        Self { lanes: (word >> 32) as u32, channels: word as u32 }
-    }
+/// An eviction under way, or one that has ended while another that began before it has not.
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    used: Used,
+    since: Time,
+    has_ended: bool,
 }
 
 /// What evictions have cost: from the decision until all of it has ended.
 ///
-/// The time of an eviction is divided between writes and collection as on the lane that worked longest for it
-/// (channel-aware buffer study, section 7).
+/// The time of each is divided between writes and collection as on the lane that worked longest for it (channel-aware buffer
+/// study, section 7). Of evictions that overlap, time counts for the one that was decided first.
 #[derive(Debug, Clone, Default)]
 pub struct EventLedger {
     /// An eviction is being submitted.
@@ -178,12 +180,13 @@ pub struct EventLedger {
     pub channels_used: u64,
     /// How long one or more of them were under way, in picoseconds.
     pub elapsed_ps: u64,
-    /// Sums over them of the work of the lane that worked longest: all of it, and that of collections and merges.
-    work_ps: u128,
-    gc_work_ps: u128,
-    /// How many are under way, and since when there are any.
-    under_way: u32,
-    since: Time,
+    /// Of that, collections and merges.
+    pub gc_ps: u64,
+    /// When the last that was counted has ended.
+    until: Time,
+    /// Those under way, in the order in which they began, and how many began before the first of them.
+    under_way: VecDeque<UnderWay>,
+    ended: u64,
     /// Sum over writes of how long they waited for frames, in picoseconds.
     pub waited_ps: u128,
 }
@@ -222,51 +225,51 @@ impl EventLedger {
         if self.lanes.is_empty() {
             return None;
         }
-        let used = Used { lanes: self.lanes.len() as u32, channels: std::mem::take(&mut self.channels) };
         self.events += 1;
-        self.lanes_used += self.lanes.len() as u64;
-        self.channels_used += u64::from(used.channels);
+        let (lanes, channels) = (self.lanes.len() as u32, std::mem::take(&mut self.channels));
+        self.lanes_used += u64::from(lanes);
+        self.channels_used += u64::from(channels);
         let mut longest = (0, 0);
         for lane in self.lanes.drain(..) {
             longest = std::mem::take(&mut self.work[lane as usize]).max(longest);
         }
-        self.work_ps += u128::from(longest.0);
-        self.gc_work_ps += u128::from(longest.1);
-        Some(used)
+        Some(Used { lanes, channels, longest })
     }
 
-    /// An eviction begins.
-    pub(super) fn begin(&mut self, now: Time) {
-        if self.under_way == 0 {
-            self.since = now;
-        }
-        self.under_way += 1;
+    /// An eviction begins. Returns its number.
+    pub(super) fn begin(&mut self, used: Used, now: Time) -> u64 {
+        self.under_way.push_back(UnderWay { used, since: now, has_ended: false });
+        self.ended + self.under_way.len() as u64 - 1
     }
 
-    /// One that had begun has ended.
-    pub(super) fn end(&mut self, now: Time) {
-        self.under_way -= 1;
-        if self.under_way == 0 {
-            self.elapsed_ps += now.since(self.since).0;
+    /// One that had begun has ended. Returns what worked for it, and when it began.
+    pub(super) fn end(&mut self, number: u64, now: Time) -> (Used, Time) {
+        let eviction = &mut self.under_way[(number - self.ended) as usize];
+        eviction.has_ended = true;
+        let UnderWay { used, since, .. } = *eviction;
+        if number == self.ended {
+            self.count(used, since, now);
+            // Those that ended before it have no time of their own.
+            while self.under_way.front().is_some_and(|first| first.has_ended) {
+                self.under_way.pop_front();
+                self.ended += 1;
+            }
         }
+        (used, since)
     }
 
-    /// An eviction begins now, and will end then. They begin in the order of these calls.
-    pub(super) fn last(&mut self, now: Time, end: Time) {
-        // What came before it has been counted up to its end.
-        let start = now.max(self.since);
-        if end > start {
-            self.elapsed_ps += end.since(start).0;
-            self.since = end;
+    /// Count an eviction from `since` to `end`. They are counted in the order in which they began.
+    pub(super) fn count(&mut self, used: Used, since: Time, end: Time) {
+        let start = since.max(self.until);
+        if end <= start {
+            return;
         }
-    }
-
-    /// Of `elapsed_ps`, collections and merges: as in the work of the lanes that worked longest.
-    pub fn gc_ps(&self) -> u64 {
-        if self.work_ps == 0 {
-            return 0;
-        }
-        (u128::from(self.elapsed_ps) * self.gc_work_ps / self.work_ps) as u64
+        let span = end.since(start).0;
+        let (work, gc) = used.longest;
+        let of_gc = (u128::from(span) * u128::from(gc)).checked_div(work.into()).unwrap_or(0);
+        self.elapsed_ps += span;
+        self.gc_ps += of_gc as u64;
+        self.until = end;
     }
 }
 

@@ -455,7 +455,7 @@ impl FlashPort for ReservationPort {
 
     fn end_event(&mut self, done: End) {
         if let Some(used) = self.ledger.events.close() {
-            self.ledger.events.last(self.now, done.at());
+            self.ledger.events.count(used, self.now, done.at());
             self.ledger.evicted(used, self.now, done.at().max(self.now));
         }
     }

@@ -68,8 +68,7 @@ impl BusyTimes {
 
     /// What evictions have cost, on a drive with a write buffer.
     fn evictions(&self) -> EvictionSummary {
-        let EventLedger { events, lanes_used, channels_used, elapsed_ps, .. } = self.events;
-        let gc_ps = self.events.gc_ps();
+        let EventLedger { events, lanes_used, channels_used, elapsed_ps, gc_ps, .. } = self.events;
         let mean = |sum: u64| if events > 0 { sum as f64 / events as f64 } else { 0.0 };
         EvictionSummary {
             events_timed: events,

@@ -255,7 +255,8 @@ pub struct ParallelismSummary {
 }
 
 /// What evictions of the write buffer have cost, from each decision until all of it has ended (channel-aware buffer
-/// study). Time is divided as the work of the die that worked longest for each of them.
+/// study). The time of each is divided as the work of the die that worked longest for it; where several overlap, it counts for
+/// the first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EvictionSummary {
     /// Evictions that took flash time; those of clean pages alone take none.

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use super::EventPort;
 use super::ends::{Node, Stands};
 use super::ticket::{Item, Ticket};
-use crate::flash::clock::Used;
 use crate::metrics::explain::told::Told;
 use crate::time::Time;
 
@@ -41,8 +40,8 @@ impl EventPort {
         if let Some(used) = self.ledger.events.close()
             && !self.has_ended(done)
         {
-            self.ledger.events.begin(self.now);
-            self.beside_after(Stands::Event, (self.now.0, used.word()), done);
+            let number = self.ledger.events.begin(used, self.now);
+            self.beside_after(Stands::Event, (number, 0), done);
         }
     }
 
@@ -74,8 +73,8 @@ impl EventPort {
             Stands::Join => {}
             Stands::Delay => return self.beside.push(Reverse((self.now + Time(first), second, node))),
             Stands::Event => {
-                self.ledger.events.end(self.now);
-                self.ledger.evicted(Used::of_word(second), Time(first), self.now);
+                let (used, since) = self.ledger.events.end(first, self.now);
+                self.ledger.evicted(used, since, self.now);
             }
             Stands::Wait => {
                 self.ledger.events.waited_ps +=

@@ -180,7 +180,7 @@ impl View for Seen<'_> {
 /// When clustered blocks are erased in all memories; nothing elsewhere.
 #[derive(Debug, Clone)]
 pub(super) struct Erased<T> {
-    /// By unit: from when on it may be programmed.
+    /// By unit: from when on it may be programmed, for this or for what else made room.
     units: Vec<T>,
     /// By cluster: when all that was given up so far is erased.
     clusters: Vec<T>,
@@ -338,6 +338,12 @@ impl<P: FlashPort> Store for OnFlash<'_, P> {
             self.flash.nand.open(block, role_of(purpose));
         }
         Ok(unit)
+    }
+
+    fn hold(&mut self, unit: ClusteredBlock, until: P::Ticket) {
+        if let Some(from) = self.erased.units.get_mut(unit.0 as usize) {
+            *from = self.flash.port.join(*from, until);
+        }
     }
 
     #[inline]

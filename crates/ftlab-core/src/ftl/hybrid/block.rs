@@ -87,12 +87,12 @@ impl BlockMapped for Block {
         if let Some(Moving { to, next, .. }) = self.moving {
             let copied = self.data.copy_on(store, block, next..page, to)?;
             let written = store.write(access, Place { unit: to, page }, after)?;
-            done = store.join(done, copied);
-            done = store.join(done, written);
+            let mut placed = store.join(copied, written);
             self.moving = Some(Moving { block, to, next: page + 1, group: access.group.id });
-        }
-        if access.rest == 0 {
-            done = self.finish(store, done)?;
+            if access.rest == 0 {
+                placed = self.finish(store, placed)?;
+            }
+            done = store.join(done, placed);
         }
         Ok(done)
     }

@@ -140,8 +140,10 @@ impl<R: Exclusive> WithExclusiveLogs<R> {
         }
         let cluster = self.data.cluster(block);
         let room = self.make_room(store, cluster)?;
-        self.logs.open(store, block, cluster)?;
-        Ok(store.join(done, room))
+        let unit = self.logs.open(store, block, cluster)?;
+        done = store.join(done, room);
+        store.hold(unit, done);
+        Ok(done)
     }
 
     /// Write again what is missing of the row under way.
@@ -229,30 +231,31 @@ impl<R: Exclusive> BlockMapped for WithExclusiveLogs<R> {
                 done = self.end_row(store, access)?;
             }
         }
+        // The write that a merge makes room for waits for it; nothing waits for the padding of another row.
+        let mut start = after;
         if !self.row.is_open && !self.logs.has(block) && !self.log_always {
             if self.data.of(block).is_none() {
                 let cluster = self.data.cluster(block);
                 let room = self.make_room(store, cluster)?;
-                self.data.data_unit(store, block)?;
-                done = store.join(done, room);
+                let unit = self.data.data_unit(store, block)?;
+                store.hold(unit, room);
+                start = store.join(start, room);
             }
-            if self.stays_in_place(store, (block, offset), access.rest) {
-                let start = store.join(after, done);
-                if let Some(written) = self.data.write_in_place(store, access, start)? {
-                    return Ok(written);
-                }
+            if self.stays_in_place(store, (block, offset), access.rest)
+                && let Some(written) = self.data.write_in_place(store, access, start)?
+            {
+                return Ok(store.join(done, written));
             }
         }
         if !self.row.is_open {
             let room = self.make_log(store, block)?;
-            done = store.join(done, room);
+            start = store.join(start, room);
         }
-        // The write that a merge makes room for waits for it.
-        let start = store.join(after, done);
         if !self.has_rows() {
             return self.logs.append(store, access, (block, offset), start);
         }
-        done = self.write_row(store, access, (block, offset), start)?;
+        let written = self.write_row(store, access, (block, offset), start)?;
+        done = store.join(done, written);
         if access.rest == 0 {
             let padded = self.end_row(store, access)?;
             done = store.join(done, padded);

@@ -98,10 +98,15 @@ impl LogBlocks {
     }
 
     /// Take a free unit as the log of `block`.
-    pub(super) fn open<S: Store>(&mut self, store: &mut S, block: u32, cluster: u32) -> FlashResult<()> {
+    pub(super) fn open<S: Store>(
+        &mut self,
+        store: &mut S,
+        block: u32,
+        cluster: u32,
+    ) -> FlashResult<ClusteredBlock> {
         let unit = store.open(cluster, self.purpose)?;
         self.enter(Log { block, unit, next: 0, is_in_order: true });
-        Ok(())
+        Ok(unit)
     }
 
     fn enter(&mut self, log: Log) {

@@ -134,6 +134,10 @@ pub trait Store: View {
     /// When there is none.
     fn open(&mut self, cluster: u32, purpose: Purpose) -> FlashResult<ClusteredBlock>;
 
+    /// Nothing is programmed in `unit` before `until`: what made room for it has ended then. In a memory of its own, all waits
+    /// for the first page anyway; this is for clustered blocks.
+    fn hold(&mut self, unit: ClusteredBlock, until: Self::Ticket);
+
     /// Program what `access` writes to `to`. The old version is stale then; of a page written in part the rest is read first.
     ///
     /// # Errors
