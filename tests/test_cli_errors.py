@@ -129,6 +129,7 @@ def test_every_mistake_of_a_file_is_told(tmp_path: Path) -> None:
         (["run", "ideal-page", "--workload", "uniform", "--requests-log"], ["--out"]),
         (["run", "ideal-page", "--workload", "uniform", "--out", "o", "--series", "fast"], ["series", "auto"]),
         (["run", "ideal-page", "--workload", "uniform", "--series", "banana"], ["series", "auto"]),
+        (["run", "ideal-page", "--workload", "uniform", "--series", "1000"], ["--series needs --out"]),
         (["run", "ideal-page", "--workload", "uniform", "--no-timing", "--events", "e.json"], ["--events", "--no-tim"]),
         (
             ["run", "ideal-page", "--workload", "uniform", "--no-timing", "--out", "o", "--requests-log"],

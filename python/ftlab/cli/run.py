@@ -70,10 +70,8 @@ def _show(result: Result, *, as_json: bool, explain: bool) -> None:
 @click.option("--no-timing", is_flag=True, help="Keep no simulated time: only counts, fastest.")
 @click.option(
     "--series",
-    default="auto",
-    show_default=True,
     metavar="N|TIME|auto",
-    help="Interval of the time series: requests (1000) or simulated time (10ms).",
+    help="Interval of the time series that --out keeps: requests (1000) or simulated time (10ms).  [default: auto]",
 )
 @click.option("--explain", is_flag=True, help="Say what each number of the table means.")
 def run(
@@ -88,7 +86,7 @@ def run(
     events_slowest: int | None,
     overwrite: bool,
     no_timing: bool,
-    series: str,
+    series: str | None,
     explain: bool,
 ) -> int:
     """Run a workload on DEVICE: a preset's name or a TOML file.
@@ -99,10 +97,10 @@ def run(
     A drive that takes 0.2 s to age is kept for later runs, in $FTLAB_CACHE or else the user's folder for caches.
     With FTLAB_CACHE= none is kept. $FTLAB_CACHE_LIMIT (such as 16GiB; default 4GiB) bounds them all together.
     """
-    # Also where nobody sees the series: a typing error is one.
     series_interval(series)
-    if requests_log and out is None:
-        raise click.UsageError("--requests-log needs --out DIR")
+    for option, is_given in (("--requests-log", requests_log), ("--series", series is not None)):
+        if is_given and out is None:
+            raise click.UsageError(f"{option} needs --out DIR")
     drive, source = inputs.load()
     _check_outputs(out, events, inputs.files, overwrite=overwrite)
     tell_about(drive)
@@ -116,7 +114,7 @@ def run(
             verify=verify,
             timing=not no_timing,
             # A series costs little, but without --out nobody sees it.
-            series=series if out is not None else None,
+            series=None if out is None else "auto" if series is None else series,
             requests_log=requests_log,
             events=events,
             events_slowest=events_slowest,
