@@ -17,9 +17,9 @@
 //! send, since that sets an array to work while data cross. Otherwise it goes to the lane that has been ready for it
 //! longest. Lanes ask when they could transfer now, so a bus never idles while one is ready, and a later transfer never
 //! blocks an earlier one. At equal times, the lane comes first that has been busy longest. That counts from the
-//! submission of the command with which it began to work without a pause. Where the end of a command makes several ready,
-//! lanes come first whose commands waited for it, the last to wait before others. Timers of the host count from when they
-//! were set.
+//! submission of the command with which it began to work without a pause. The end of a command may make several
+//! ready. Lanes come first whose commands waited for it alone, then those that had waited for several ends, and then its
+//! own. Of each kind, the last to wait comes before others. Timers of the host count from when they were set.
 //!
 //! A bus that is used before the array works is free at a time that is known. The end of the array's work is known,
 //! too. There is an event for the first only when somebody waits for the bus.
