@@ -420,6 +420,16 @@ impl Spans {
         (self.command + bus_in, array, bus_out)
     }
 
+    /// How long the array works for a read or a program, whatever crosses the bus. `None` of others, which may be several in a
+    /// row.
+    pub(super) fn array_of(&self, submission: Submission) -> Option<Time> {
+        match submission.command() {
+            Command::Read => Some(self.read[submission.class()]),
+            Command::Program => Some(self.program[submission.class()]),
+            Command::Erase | Command::Copyback => None,
+        }
+    }
+
     /// What of a program's time has passed when its array begins to work.
     #[cold]
     fn included(&mut self, submission: Submission) -> Time {
@@ -428,48 +438,5 @@ impl Spans {
             Command::Program => self.command + self.bus.span(submission.bytes().into()),
             Command::Copyback => self.command,
         }
-    }
-}
-
-/// The work of arrays by how long it takes: what takes equally long ends in the order in which it begins.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ArrayLines {
-    read: [u8; 4],
-    program: [u8; 4],
-    /// What is left: erases, copies within a plane, and several commands in a row.
-    other: u8,
-}
-
-impl ArrayLines {
-    pub(super) fn new(spans: &Spans) -> Self {
-        let mut known = Vec::new();
-        let mut line = |span: Time| {
-            if span == Time::ZERO {
-                // Of a class that these cells do not have, or at once.
-                return 0;
-            }
-            let at = known.iter().position(|other| *other == span).unwrap_or_else(|| {
-                known.push(span);
-                known.len() - 1
-            });
-            at as u8
-        };
-        let (read, program) = (spans.read.map(&mut line), spans.program.map(&mut line));
-        Self { read, program, other: known.len() as u8 }
-    }
-
-    /// How many there are.
-    pub(super) fn count(self) -> usize {
-        usize::from(self.other) + 1
-    }
-
-    #[inline]
-    pub(super) fn of(self, submission: Submission) -> usize {
-        let line = match submission.command() {
-            Command::Read => self.read[submission.class()],
-            Command::Program => self.program[submission.class()],
-            Command::Erase | Command::Copyback => self.other,
-        };
-        line.into()
     }
 }

@@ -116,7 +116,7 @@ impl EventPort {
         let kinds = Kinds::new(config);
         Self {
             now: Time::ZERO,
-            events: EventQueue::new(TIMERS + lanes + geometry.channels, ARRAY_LINES + kinds.lines()),
+            events: EventQueue::new(TIMERS + lanes + geometry.channels),
             lanes: (0..lanes).map(|lane| Lane::idle(channel_of(lane), room)).collect(),
             channels: vec![Channel::IDLE; geometry.channels as usize],
             kinds,

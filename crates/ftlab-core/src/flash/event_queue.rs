@@ -13,7 +13,7 @@ pub(super) const ARRAY_LINES: usize = 2;
 /// The events to come, each in the line of its kind.
 ///
 /// What takes equally long ends in the order in which it began: nearly always, an event joins the end of its line. The next of
-/// all is the first of one of few lines. Any other order is right too, and only slower.
+/// all is the first of one of few lines: there are those that were asked for. Any other order is right too, and only slower.
 #[derive(Debug, Clone)]
 pub(super) struct EventQueue {
     /// Sorted.
@@ -22,6 +22,8 @@ pub(super) struct EventQueue {
     firsts: Vec<Event>,
     /// The line with the next event; `UNKNOWN` after that has happened.
     next: usize,
+    /// Events of a line for which there is room at first.
+    room: usize,
 }
 
 /// When an event comes. Earlier ones win; of equal times, the one with the lower number; of equal numbers, the lane before
@@ -46,11 +48,21 @@ impl Event {
 }
 
 impl EventQueue {
-    /// No events, of `sources` sources that have at most one each, in this many lines.
-    pub(super) fn new(sources: u32, lines: usize) -> Self {
+    /// No events, of `sources` sources that have at most one each.
+    pub(super) fn new(sources: u32) -> Self {
         assert!(sources < 1 << SOURCE_BITS, "validated: fewer lanes and channels");
-        let line = VecDeque::with_capacity(sources.min(256) as usize);
-        Self { lines: vec![line; lines], firsts: vec![Event::NEVER; lines], next: 0 }
+        let mut queue =
+            Self { lines: Vec::new(), firsts: Vec::new(), next: 0, room: sources.min(256) as usize };
+        queue.reach(BUS_LINE);
+        queue
+    }
+
+    /// Let there be a line of this number.
+    #[cold]
+    #[inline(never)]
+    fn reach(&mut self, line: usize) {
+        self.lines.resize_with(line + 1, || VecDeque::with_capacity(self.room));
+        self.firsts.resize(line + 1, Event::NEVER);
     }
 
     /// The next event: when, its number and its source.
@@ -85,6 +97,9 @@ impl EventQueue {
     #[inline]
     pub(super) fn schedule(&mut self, line: usize, source: u32, at: Time, number: u64) {
         let event = Event { time: at.0, order: number << SOURCE_BITS | u64::from(source) };
+        if line >= self.lines.len() {
+            self.reach(line);
+        }
         let others = &mut self.lines[line];
         match others.back() {
             Some(last) if last.rank() < event.rank() => return others.push_back(event),
@@ -111,7 +126,7 @@ mod tests {
     #[test]
     fn events_come_in_order_of_time_and_then_of_numbers() {
         for (sources, lines) in [(1, 1), (3, 2), (11, 1), (17, 5), (100, 12)] {
-            let mut queue = EventQueue::new(sources, lines);
+            let mut queue = EventQueue::new(sources);
             let mut list: Vec<(u64, u64, u32)> = Vec::new();
             let mut rng = crate::rng::Rng::new(sources.into(), "events");
             let (mut now, mut number) = (0, 0);

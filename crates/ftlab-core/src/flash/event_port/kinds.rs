@@ -2,7 +2,7 @@
 
 use crate::cause::Command;
 use crate::config::DeviceConfig;
-use crate::flash::clock::{ArrayLines, Spans};
+use crate::flash::clock::Spans;
 use crate::flash::port::Submission;
 use crate::metrics::explain::told;
 use crate::metrics::parts::Work;
@@ -61,7 +61,9 @@ pub(super) struct Kinds {
     /// Where to look for the number of a kind: at its hash, and then at what follows. Half of it is empty at least.
     places: Vec<u32>,
     spans: Spans,
-    lines: ArrayLines,
+    /// The work of arrays by how long it takes, one line of events for each: what takes equally long ends in the order in which it
+    /// begins.
+    lines: Vec<Option<Time>>,
 }
 
 const NOTHING: u32 = u32::MAX;
@@ -69,13 +71,7 @@ const NOTHING: u32 = u32::MAX;
 impl Kinds {
     pub(super) fn new(config: &DeviceConfig) -> Self {
         let spans = Spans::new(config);
-        let lines = ArrayLines::new(&spans);
-        Self { all: Vec::with_capacity(64), places: vec![NOTHING; 256], spans, lines }
-    }
-
-    /// How many lines of events there are.
-    pub(super) fn lines(&self) -> usize {
-        self.lines.count()
+        Self { all: Vec::with_capacity(64), places: vec![NOTHING; 256], spans, lines: Vec::new() }
     }
 
     #[inline(always)]
@@ -122,12 +118,17 @@ impl Kinds {
     fn add(&mut self, submission: Submission, at: usize) -> u32 {
         let number = self.all.len() as u32;
         let (bus_in, array, bus_out) = self.spans.parts(submission);
+        let takes = self.spans.array_of(submission);
+        let line = self.lines.iter().position(|known| *known == takes).unwrap_or_else(|| {
+            self.lines.push(takes);
+            self.lines.len() - 1
+        });
         self.all.push(Kind {
             submission,
             bus_in,
             array,
             bus_out,
-            line: self.lines.of(submission) as u32,
+            line: line as u32,
             brings_data: submission.command() == Command::Program,
             needs_no_bus: self.spans.command == Time::ZERO
                 && matches!(submission.command(), Command::Copyback | Command::Erase),
