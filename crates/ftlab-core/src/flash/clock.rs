@@ -440,3 +440,31 @@ impl Spans {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Evictions that overlap: time counts for the first, and is divided as its own work is, in whichever order they end.
+    #[test]
+    fn each_moment_of_evictions_counts_once() {
+        let used = |work, gc| Used { lanes: 1, channels: 1, longest: (work, gc) };
+        // Work and collection, from when, until when.
+        let all = [(10, 0, 0, 100), (7, 7, 20, 60), (4, 1, 30, 152), (5, 5, 152, 160), (0, 0, 200, 210)];
+        let mut in_order = EventLedger::new(1, 1);
+        for (work, gc, since, end) in all {
+            in_order.count(used(work, gc), Time(since), Time(end));
+        }
+        let mut by_events = EventLedger::new(1, 1);
+        let numbers = all.map(|(work, gc, since, _)| by_events.begin(used(work, gc), Time(since)));
+        let mut ends: Vec<(u64, u64)> = all.iter().map(|of| of.3).zip(numbers).collect();
+        ends.sort_unstable();
+        for (end, number) in ends {
+            by_events.end(number, Time(end));
+        }
+        // The first 100; 52 of the third, a quarter of it collection; the fourth, all of it; and 10 without work.
+        assert_eq!((in_order.elapsed_ps, in_order.gc_ps), (170, 13 + 8));
+        assert_eq!((by_events.elapsed_ps, by_events.gc_ps), (170, 13 + 8));
+        assert!(by_events.under_way.is_empty());
+    }
+}

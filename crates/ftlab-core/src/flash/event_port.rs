@@ -310,8 +310,7 @@ impl EventPort {
             let end = self.now + span;
             state.transfer = (self.now, end);
             let number = state.row_number;
-            let accounted = self.channels[channel as usize].use_until(end, number, span, true);
-            self.ledger.channel_busy_ps[channel as usize] += accounted.0;
+            self.use_bus(channel, (end, number), span, true);
             self.events.schedule(BUS_LINE, TIMERS + lane, end, number);
         }
     }
@@ -326,13 +325,20 @@ impl EventPort {
         state.phase = Phase::Array;
         // A command that waits for the bus does not hold its die yet.
         let asked = std::mem::replace(&mut state.started, self.now);
-        let (channel, number) = (state.channel as usize, state.row_number);
-        let accounted = self.channels[channel].use_until(until, number, bus_in, false);
-        self.ledger.channel_busy_ps[channel] += accounted.0;
+        let (channel, number) = (state.channel, state.row_number);
+        self.use_bus(channel, (until, number), bus_in, false);
         if self.teller.is_some() && self.now > asked {
             self.tell_bus(lane, asked);
         }
         self.events.schedule(ARRAY_LINES + line as usize, TIMERS + lane, until + array, number);
+    }
+
+    /// A transfer of `span` begins, which ends at that time, by the number of its lane among equal ones.
+    #[inline(always)]
+    fn use_bus(&mut self, channel: u32, (until, number): (Time, u64), span: Time, is_out: bool) {
+        let state = &mut self.channels[channel as usize];
+        self.ledger.channel_busy_ps[channel as usize] += state.span.0;
+        (state.until, state.number, state.span, state.is_out) = (until, number, span, is_out);
     }
 
     /// The event of a channel: the transfer is over that somebody has waited for.

@@ -269,14 +269,6 @@ impl Channel {
     pub(super) fn is_free(&self, now: Time, number: u64) -> bool {
         !self.is_out && (self.until < now || (self.until == now && self.number <= number))
     }
-
-    /// The next transfer begins. It takes `span` and ends at `until`, by the number of its lane. Returns how long the one
-    /// before has taken, to be accounted for.
-    #[inline(always)]
-    pub(super) fn use_until(&mut self, until: Time, number: u64, span: Time, is_out: bool) -> Time {
-        (self.until, self.number, self.is_out) = (until, number, is_out);
-        std::mem::replace(&mut self.span, span)
-    }
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ impl View for Seen<'_> {
 /// When clustered blocks are erased in all memories; nothing elsewhere.
 #[derive(Debug, Clone)]
 pub(super) struct Erased<T> {
-    /// By unit: from when on it may be programmed, for this or for what else made room.
+    /// By unit: from when on it may be programmed. What made room for it has ended then, too.
     units: Vec<T>,
     /// By cluster: when all that was given up so far is erased.
     clusters: Vec<T>,

@@ -126,11 +126,6 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
         self.below.prefetch(nand, lpn, stage);
     }
 
-    #[inline(always)]
-    fn prefetch_stages(&self) -> usize {
-        self.below.prefetch_stages()
-    }
-
     fn home(&self, lpn: Lpn) -> Option<u32> {
         self.below.home(lpn)
     }
