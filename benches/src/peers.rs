@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
-use ftlab_validation::{load, load_source, settings};
+use ftlab_validation::{load, load_source, load_source_in_line, settings};
 
 use super::{Clock, Scale, best, commands, hash, in_turn, run};
 
@@ -50,8 +50,8 @@ fn many_dies(scale: &Scale) {
     );
 }
 
-/// Reads and writes of a page anywhere, on 32 dies that collect.
-fn run_mixed(scale: &Scale) -> (f64, RunOutcome) {
+/// Reads and writes of a page anywhere, on 32 dies that collect: the drive and the workload.
+fn mixed_settings(scale: &Scale) -> (Vec<String>, Vec<String>) {
     let device = settings(&[
         ("geometry.channels", &8),
         ("geometry.ways", &4),
@@ -61,13 +61,13 @@ fn run_mixed(scale: &Scale) -> (f64, RunOutcome) {
         ("precondition.kind", &"steady"),
         ("host.queue_depth", &32),
     ]);
-    let keys = settings(&[("requests", &(scale.requests / 4)), ("read_fraction", &0.5)]);
-    run("ideal-page", &device, "uniform", &keys, Clock::Chosen)
+    (device, settings(&[("requests", &(scale.requests / 4)), ("read_fraction", &0.5)]))
 }
 
 /// A command of many, while collection goes on.
 fn mixed(scale: &Scale) {
-    let (seconds, outcome) = best(scale, || run_mixed(scale));
+    let (device, keys) = mixed_settings(scale);
+    let (seconds, outcome) = best(scale, || run("ideal-page", &device, "uniform", &keys, Clock::Chosen));
     println!(
         "(l) reads and writes of a page, depth 32, 32 dies: {:.1} ns a request, {:.3} us a command (asked for: {COMMAND_US}), write \
          amplification {:.2}, hash {:016x}",
@@ -117,26 +117,44 @@ fn whole_runs(scale: &Scale) {
     }
 }
 
-/// That drive alone, aged and run, and two of them at a time, each on a thread of its own.
+/// That drive alone, aged and run, and two of them at a time. A run alone may have its requests made on a thread of its own; the
+/// runs of a study make them in line, so that two runs are two threads. Beside it stands what the machine allows two kernels.
 fn side_by_side(scale: &Scale) {
-    let one = || run_mixed(scale).1;
-    let both = || {
-        std::thread::scope(|scope| {
-            let other = scope.spawn(one);
-            let outcome = one();
-            match other.join() {
-                Ok(twin) => assert_eq!(hash(&twin), hash(&outcome), "neighbours change nothing"),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+    let (device, keys) = mixed_settings(scale);
+    let device = load("ideal-page", &device);
+    for (name, source) in [
+        ("that make their requests in line", load_source_in_line(&device, "uniform", &keys)),
+        ("that have a thread each for their requests", load_source(&device, "uniform", &keys)),
+    ] {
+        let one = || {
+            let options = RunOptions::default();
+            let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ());
+            outcome.unwrap_or_else(|error| panic!("{error}"))
+        };
+        let both = || {
+            let (twin, outcome) = twice(one);
+            assert_eq!(hash(&twin), hash(&outcome), "neighbours change nothing");
             outcome
-        })
-    };
-    let (_, (seconds, outcome), ratio) = in_turn(scale, || whole(one), || whole(both));
-    println!(
-        "(l) two runs side by side: {:.2} times the throughput of one (asked for: {TOGETHER}), {seconds:.2} s, hash {:016x}",
-        2.0 / ratio,
-        hash(&outcome)
-    );
+        };
+        let (_, (seconds, outcome), ratio) = in_turn(scale, || whole(one), || whole(both));
+        println!(
+            "(l) two runs side by side {name}: {:.2} times the throughput of one (asked for: {TOGETHER}), {seconds:.2} s, hash {:016x}",
+            2.0 / ratio,
+            hash(&outcome)
+        );
+    }
+    let kernel = || super::kernel::<true>(scale, scale.pages / 64, 4.87).ns_per_write;
+    let (one, (first, second)) = (kernel(), twice(kernel));
+    println!("    two prefetching kernels: {:.2} times the throughput of one", one / first + one / second);
+}
+
+/// The same on two threads at a time.
+fn twice<T: Send>(once: impl Fn() -> T + Sync) -> (T, T) {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(&once);
+        let own = once();
+        (own, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Fills that must be written, with pages of one unit and of four.

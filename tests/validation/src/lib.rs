@@ -9,6 +9,7 @@ use ftlab_config::{load_device, load_workload};
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, RunOutcome, simulate};
 use ftlab_core::host::request::SourceFactory;
+use ftlab_workload::GenerateOptions;
 
 /// Run a preset device on a preset workload, each with `key=value` changes; the run must succeed.
 ///
@@ -41,6 +42,23 @@ pub fn load_source(device: &DeviceConfig, workload: &str, changes: &[String]) ->
     let (_, workload) = load_workload(workload, changes).unwrap_or_else(|problems| panic!("{problems}"));
     let capacity = device.to_geometry().logical_bytes();
     workload.workload.factory(capacity, None, None).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The same, but its requests are made on the thread that asks for them, however many there are: so do studies, whose runs use
+/// all cores anyway.
+///
+/// # Panics
+/// When the preset or a change makes no sense.
+pub fn load_source_in_line(
+    device: &DeviceConfig,
+    workload: &str,
+    changes: &[String],
+) -> Arc<dyn SourceFactory> {
+    let (_, workload) = load_workload(workload, changes).unwrap_or_else(|problems| panic!("{problems}"));
+    let capacity = device.to_geometry().logical_bytes();
+    let options = GenerateOptions { on_caller_thread: true, ..GenerateOptions::default() };
+    let source = workload.workload.factory_by(capacity, None, None, &options);
+    source.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A preset with changes.
