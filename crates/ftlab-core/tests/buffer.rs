@@ -257,6 +257,19 @@ fn rates_and_waits_by_hand() {
     assert!((memory.mean_wait_ns.unwrap() - 2_009_600.0 / 9.0).abs() < 1e-6);
 }
 
+/// All padding of a block is read before the first of its pages is programmed. Two dies on a bus: 0 and 2 are read on the first,
+/// and 3 on the second, where page 1 has been written. Their data cross the bus until 178.6 us.
+#[test]
+fn padding_is_read_first() {
+    let mut config =
+        chips(1, 2, &json!({ "kind": "bplru", "bytes": 4 * 2048, "block_pages": 4, "drain_at_end": false }));
+    config.precondition = serde_json::from_value(json!({ "kind": "fill" })).unwrap();
+    let (us, outcome) = event_of(&config, &[1, 100, 200, 300]);
+    assert!((us - 732.2).abs() < 1e-6, "{us}");
+    let counts = counts(&outcome);
+    assert_eq!((counts.padding_reads, counts.padding_writes, counts.pages_evicted), (3, 3, 1));
+}
+
 /// Clean victims cost no flash time; what was read is found again.
 #[test]
 fn clean_pages_leave_for_nothing() {

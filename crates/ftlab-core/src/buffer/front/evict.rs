@@ -1,6 +1,6 @@
 //! What goes from the buffer to flash: evictions, flushes, and the rest at the end of a run.
 
-use super::{NOBODY, WriteBuffer, add_parts};
+use super::{NOBODY, Scratch, WriteBuffer, add_parts};
 use crate::access::{Access, Group, bits};
 use crate::buffer::front::select::{DEPTH, keep_distinct};
 use crate::buffer::keys::{Select, Wait};
@@ -319,7 +319,7 @@ impl<T: Ticket> WriteBuffer<T> {
         done
     }
 
-    /// Write the `units` of a block, of which `frames` have some, as a whole and in order. What no frame holds is read
+    /// Write the `units` of a block, of which `frames` have some, as a whole and in order. All that no frame holds is read
     /// first.
     fn write_padded<P: FlashPort<Ticket = T>, L: Layer<P>>(
         &mut self,
@@ -331,51 +331,60 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         let group = Group { id: self.group, units: units.end - units.start };
         let (full, slots) = (bits(&(0..self.per_unit)), 1 << self.page_shift);
-        let mut done = Gathering::new(flash.port.ready());
-        let (mut parts, mut versions) =
-            (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
-        let mut found = std::mem::take(&mut self.scratch.found);
-        let mut at = 0;
-        let mut first = units.start;
-        while first < units.end {
-            let end = ((first / slots + 1) * slots).min(units.end);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let Scratch { parts, versions, found, .. } = &mut scratch;
+        found.clear();
+        let mut read = std::mem::take(&mut self.read);
+        // The pages of flash, each with how many of the frames it has, and how many units follow it.
+        let (units, held) = (&units, &self.frames);
+        let pages = || {
+            let (mut first, mut later) = (units.start, frames);
+            std::iter::from_fn(move || {
+                let end = ((first / slots + 1) * slots).min(units.end);
+                let page = std::mem::replace(&mut first, end)..end;
+                let count = later.partition_point(|frame| held.page(*frame).lpn.0 < end);
+                let own;
+                (own, later) = later.split_at(count);
+                let context = Access {
+                    group,
+                    rest: units.end - end,
+                    cause: Cause::CacheFlush,
+                    ..Access::span(Lpn(page.start), end - page.start, 0, 0)
+                };
+                (!page.is_empty()).then_some((page, own, context))
+            })
+        };
+        for (page, frames, context) in pages() {
             parts.clear();
-            versions.clear();
-            found.clear();
             let mut ready = after;
-            let mut page = at;
-            for lpn in (first..end).map(Lpn) {
-                let frame = frames.get(page).filter(|frame| self.frames.page(**frame).lpn == lpn);
+            let mut frames = frames.iter().peekable();
+            for lpn in page.map(Lpn) {
+                let frame = frames.next_if(|frame| self.frames.page(**frame).lpn == lpn);
                 let held = frame.map_or(0, |frame| self.frames.held(*frame));
                 let dirty = frame.map_or(0, |frame| self.frames.dirty(*frame));
                 if let Some(frame) = frame {
                     ready = flash.port.join(ready, self.frames.ready(&flash.port, *frame));
-                    page += 1;
                 }
                 self.counts.padding_reads += u64::from(held != full);
                 self.counts.padding_writes += u64::from(dirty == 0);
-                add_parts(lpn, full & !held, &mut parts);
+                add_parts(lpn, full & !held, parts);
             }
-            let rest = units.end - end;
-            let context = Access {
-                group,
-                rest,
-                cause: Cause::CacheFlush,
-                ..Access::span(Lpn(first), end - first, 0, 0)
-            };
-            let mut read = ready;
             if !parts.is_empty() {
-                read = below.read(flash, &Access::gathered(&parts, &[], &context), &mut found, ready)?;
+                ready = below.read(flash, &Access::gathered(parts, &[], &context), found, ready)?;
             }
-            if flash.nand.verifies() {
-                self.merge_versions(&frames[at..page], first..end, &found, &mut versions);
-            }
-            let access = Access { sectors: (end - first) * self.per_unit, versions: &versions, ..context };
-            let written = below.write(flash, &access, read)?;
-            flash.port.gather(&mut done, written);
-            (at, first) = (page, end);
+            read.push(ready);
         }
-        (self.scratch.parts, self.scratch.versions, self.scratch.found) = (parts, versions, found);
+        let (mut done, mut found) = (Gathering::new(flash.port.ready()), found.iter().copied());
+        for ((page, frames, context), read) in pages().zip(read.drain(..)) {
+            versions.clear();
+            if flash.nand.verifies() {
+                self.merge_versions(frames, page.clone(), &mut found, versions);
+            }
+            let sectors = (page.end - page.start) * self.per_unit;
+            let written = below.write(flash, &Access { sectors, versions, ..context }, read)?;
+            flash.port.gather(&mut done, written);
+        }
+        (self.scratch, self.read) = (scratch, read);
         Ok(done.moment())
     }
 
@@ -384,10 +393,10 @@ impl<T: Ticket> WriteBuffer<T> {
         &self,
         frames: &[FrameId],
         units: std::ops::Range<u32>,
-        found: &[u32],
+        found: &mut impl Iterator<Item = u32>,
         versions: &mut Vec<u32>,
     ) {
-        let (mut frames, mut found) = (frames.iter().peekable(), found.iter().copied());
+        let mut frames = frames.iter().peekable();
         for lpn in units {
             let frame = frames.next_if(|frame| self.frames.page(**frame).lpn.0 == lpn);
             let held = frame.map_or(0, |frame| self.frames.held(*frame));

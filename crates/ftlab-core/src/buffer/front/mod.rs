@@ -252,6 +252,8 @@ struct WriteBuffer<T: Ticket> {
     /// Whether what leaves goes to a non-volatile cache.
     over_cache: bool,
     scratch: Scratch,
+    /// When the padding of each page of a victim has been read; empty otherwise.
+    read: Vec<T>,
 }
 
 /// Lists that are empty between two accesses, kept so that nothing is allocated for each.
@@ -346,6 +348,7 @@ impl<T: Ticket> WriteBuffer<T> {
                 missing: Vec::with_capacity(page_sectors),
                 ..Scratch::default()
             },
+            read: Vec::new(),
         })
     }
 
