@@ -124,10 +124,10 @@ pub trait Layer<P: FlashPort> {
         let _ = removed;
     }
 
-    /// `lpn` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the
+    /// `lpns` will be accessed in a few requests: ask the processor for what that will touch, each `stage` for what the
     /// stage before has brought the address of. Stages 0, 1 and 2 come in this order, each closer to the access.
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
-        let _ = (nand, lpn, stage);
+    fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
+        let _ = (nand, lpns, stage);
     }
 
     /// How many stages of [`prefetch`](Self::prefetch) ask for anything, from 0 on; at most `STAGES`.

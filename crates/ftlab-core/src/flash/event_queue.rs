@@ -58,8 +58,6 @@ impl EventQueue {
     }
 
     /// Let there be a line of this number.
-    #[cold]
-    #[inline(never)]
     fn reach(&mut self, line: usize) {
         self.lines.resize_with(line + 1, || VecDeque::with_capacity(self.room));
         self.firsts.resize(line + 1, Event::NEVER);
@@ -94,24 +92,40 @@ impl EventQueue {
     }
 
     /// There is an event at `at`, in `line`, of a source that has none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn schedule(&mut self, line: usize, source: u32, at: Time, number: u64) {
         let event = Event { time: at.0, order: number << SOURCE_BITS | u64::from(source) };
+        if let Some(others) = self.lines.get_mut(line) {
+            match others.back() {
+                Some(last) if last.rank() < event.rank() => return others.push_back(event),
+                Some(_) => {}
+                None => {
+                    others.push_back(event);
+                    return self.note_first(line, event);
+                }
+            }
+        }
+        self.insert(line, event);
+    }
+
+    /// An event that does not join the end of a line that is known.
+    #[cold]
+    #[inline(never)]
+    fn insert(&mut self, line: usize, event: Event) {
         if line >= self.lines.len() {
             self.reach(line);
         }
         let others = &mut self.lines[line];
-        match others.back() {
-            Some(last) if last.rank() < event.rank() => return others.push_back(event),
-            Some(_) => {
-                let at = others.partition_point(|other| other.rank() < event.rank());
-                others.insert(at, event);
-                if at > 0 {
-                    return;
-                }
-            }
-            None => others.push_back(event),
+        let at = others.partition_point(|other| other.rank() < event.rank());
+        others.insert(at, event);
+        if at == 0 {
+            self.note_first(line, event);
         }
+    }
+
+    /// An event has become the first of its line.
+    #[inline(always)]
+    fn note_first(&mut self, line: usize, event: Event) {
         self.firsts[line] = event;
         if self.next != UNKNOWN && event.rank() < self.firsts[self.next].rank() {
             self.next = line;

@@ -22,7 +22,9 @@ use crate::run::{RunControl, RunOptions, RunOutcome};
 impl Driven for CacheAlone {
     #[inline(always)]
     fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
-        look_ahead(admission, splitter, || STAGES, |lpn, stage| CacheAlone::look_ahead(self, lpn, stage));
+        look_ahead(admission, splitter, || STAGES, |lpns, stage| {
+            lpns.iter().for_each(|lpn| CacheAlone::look_ahead(self, *lpn, stage));
+        });
     }
 
     #[inline]

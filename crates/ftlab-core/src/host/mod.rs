@@ -63,17 +63,18 @@ pub(crate) fn look_ahead(
     admission: &Admission,
     splitter: &Splitter,
     stages: impl Fn() -> usize,
-    mut ask: impl FnMut(Lpn, u32),
+    mut ask: impl FnMut(&[Lpn], u32),
 ) {
     if !admission.position().is_multiple_of(GROUP) {
         return;
     }
     for (stage, ahead) in (0..).zip(AHEAD).take(stages()) {
+        let (mut units, mut count) = ([Lpn(0); GROUP], 0);
         for request in admission.peek::<GROUP>(ahead) {
-            if request.lba < splitter.sectors() {
-                ask(splitter.unit(request.lba), stage);
-            }
+            units[count] = splitter.unit(request.lba);
+            count += usize::from(request.lba < splitter.sectors());
         }
+        ask(&units[..count], stage);
     }
 }
 
@@ -88,7 +89,7 @@ impl<L: Layer<P>, P: FlashPort> Drive<L, P> {
     /// A workload tells the future: ask the processor for what its next requests will touch.
     #[inline(always)]
     pub(crate) fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
-        let ask = |lpn, stage| self.top.prefetch(&self.flash.nand, lpn, stage);
+        let ask = |lpns: &[Lpn], stage| self.top.prefetch(&self.flash.nand, lpns, stage);
         look_ahead(admission, splitter, || self.top.prefetch_stages(), ask);
     }
 

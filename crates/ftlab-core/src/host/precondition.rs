@@ -9,7 +9,7 @@ use crate::geometry::Lpn;
 use crate::host::admission::Admission;
 use crate::host::request::{Op, SourceFactory};
 use crate::host::split::Splitter;
-use crate::host::{AHEAD, CONTROL_INTERVAL, Drive};
+use crate::host::{AHEAD, CONTROL_INTERVAL, Drive, GROUP};
 use crate::layer::Ftl;
 use crate::metrics::summary::PreconditionSummary;
 use crate::rng::Rng;
@@ -290,12 +290,15 @@ impl<F: Ftl<CountingPort>> Aging<'_, F> {
         let (logical, per_unit) = (u64::from(geometry.logical_units), geometry.sectors_per_unit);
         let mut rng = Rng::new(seed, "precondition");
         let mut upcoming: [Lpn; RING] = std::array::from_fn(|_| Lpn(rng.below(logical) as u32));
-        for at in 0.. {
+        for at in 0_usize.. {
             if self.is_over(goal, filled) {
                 break;
             }
-            for (stage, ahead) in (0..).zip(AHEAD) {
-                self.drive.top.prefetch(&self.drive.flash.nand, upcoming[(at + ahead) % RING], stage);
+            if at.is_multiple_of(GROUP) {
+                for (stage, ahead) in (0..).zip(AHEAD) {
+                    let soon = &upcoming[(at + ahead) % RING..][..GROUP];
+                    self.drive.top.prefetch(&self.drive.flash.nand, soon, stage);
+                }
             }
             let lpn = std::mem::replace(&mut upcoming[at % RING], Lpn(rng.below(logical) as u32));
             self.write(lpn, 1, per_unit)?;

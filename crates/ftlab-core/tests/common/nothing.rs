@@ -51,8 +51,8 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Nothing<L> {
         self.0.drain(flash)
     }
 
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
-        self.0.prefetch(nand, lpn, stage);
+    fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
+        self.0.prefetch(nand, lpns, stage);
     }
 
     fn report(&self, report: &mut Report) {

@@ -74,7 +74,7 @@ impl<T: Ticket> WriteBuffer<T> {
     /// Ask the processor for what the next victims will touch.
     fn look_at_victims<P: FlashPort<Ticket = T>, L: Layer<P>>(&self, flash: &Flash<P>, below: &L) {
         let frames = self.order.likely_next();
-        self.frames.prefetch_victims(frames, |lpn, stage| below.prefetch(&flash.nand, lpn, stage));
+        self.frames.prefetch_victims(frames, |lpn, stage| below.prefetch(&flash.nand, &[lpn], stage));
         self.order.prefetch(NOBODY, frames.last().copied().map(FrameId), 1, self.frames.pages());
     }
 

@@ -131,17 +131,17 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
     }
 
     #[inline(always)]
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+    fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
         if let Some(buffer) = &self.buffer {
             if buffer.frames.count() > frames::FEW {
-                buffer.look_ahead(lpn, stage);
+                lpns.iter().for_each(|lpn| buffer.look_ahead(*lpn, stage));
             }
             // What is below is touched by misses, and evictions ask for what they touch.
             if stage > 0 && !buffer.writes_through {
                 return;
             }
         }
-        self.below.prefetch(nand, lpn, stage);
+        self.below.prefetch(nand, lpns, stage);
     }
 
     #[inline(always)]

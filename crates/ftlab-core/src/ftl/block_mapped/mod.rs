@@ -151,11 +151,13 @@ impl<P: FlashPort> Layer<P> for BlockFtl<P::Ticket> {
     }
 
     #[inline]
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
-        if stage == 0 {
-            table::prefetch(&self.units.table, lpn.index());
-        } else if let Some(ppn) = self.units.lookup(lpn) {
-            nand.prefetch(ppn);
+    fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
+        for lpn in lpns {
+            if stage == 0 {
+                table::prefetch(&self.units.table, lpn.index());
+            } else if let Some(ppn) = self.units.lookup(*lpn) {
+                nand.prefetch(ppn);
+            }
         }
     }
 

@@ -676,13 +676,18 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     }
 
     #[inline(always)]
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+    fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
         if let Some(translation) = &self.table.translation {
-            translation.cache.look_ahead(lpn, stage);
+            lpns.iter().for_each(|lpn| translation.cache.look_ahead(*lpn, stage));
         }
         if stage == 0 {
-            self.table.map.prefetch(lpn);
-        } else if let Some(ppn) = self.lookup(lpn) {
+            for lpn in lpns {
+                self.table.map.prefetch(*lpn);
+            }
+            return;
+        }
+        for lpn in lpns {
+            let Some(ppn) = self.lookup(*lpn) else { continue };
             if stage == 1 {
                 nand.prefetch(ppn);
             } else {

@@ -118,12 +118,14 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Cached<L, P::Ticket> {
     }
 
     #[inline(always)]
-    fn prefetch(&self, nand: &NandArray, lpn: Lpn, stage: u32) {
+    fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
         if let Some(nvm) = &self.nvm {
-            let frame = nvm.frames.prefetch(lpn, stage);
-            nvm.order.prefetch(lpn, frame, stage, nvm.frames.pages());
+            for lpn in lpns {
+                let frame = nvm.frames.prefetch(*lpn, stage);
+                nvm.order.prefetch(*lpn, frame, stage, nvm.frames.pages());
+            }
         }
-        self.below.prefetch(nand, lpn, stage);
+        self.below.prefetch(nand, lpns, stage);
     }
 
     fn home(&self, lpn: Lpn) -> Option<u32> {
@@ -435,7 +437,7 @@ impl<T: Ticket> Nvm<T> {
         self.scratch.leaving = leaving;
         self.fetch_removed(below);
         let next = self.order.likely_next();
-        self.frames.prefetch_victims(next, |lpn, stage| below.prefetch(&flash.nand, lpn, stage));
+        self.frames.prefetch_victims(next, |lpn, stage| below.prefetch(&flash.nand, &[lpn], stage));
         self.order.prefetch(NOBODY, next.last().copied().map(FrameId), 1, self.frames.pages());
         Ok(())
     }
