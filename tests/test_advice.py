@@ -32,6 +32,13 @@ def test_the_most_logical_pages_that_are_named_fit(keys: dict[str, Any]) -> None
         IDEAL.with_(ftl={**keys, "logical_pages": most + block})
 
 
+@pytest.mark.parametrize(("section", "kind", "what"), [("buffer", "lru", "buffer"), ("nvm", "cdm", "cache")])
+def test_a_cache_without_memory_is_noted(section: str, kind: str, what: str) -> None:
+    [note] = IDEAL.with_(**{section: {"kind": kind}}).notes
+    assert f'{section}.kind = "{kind}": has no effect with {section}.bytes = 0: there is no {what}' in note
+    assert IDEAL.with_(**{section: {"kind": kind, "bytes": "1MiB"}}).notes == ()
+
+
 def test_a_capacitor_without_anything_to_save_is_noted() -> None:
     power = {"capacitor": True}
     small = {"kind": "lru", "bytes": "1MiB"}

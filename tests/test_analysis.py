@@ -230,6 +230,14 @@ def test_ratio_intervals_end_where_a_test_of_the_ratio_would_reject() -> None:
     assert row["low"] < row["improvement"] < row["high"]
 
 
+def test_ratio_intervals_hold_the_ratio_of_equal_schemes() -> None:
+    rng = np.random.default_rng(4)
+    for values in rng.uniform(1, 5, size=(50, 5)).round(3).tolist():
+        frame = runs({"base": values, "ours": values}, ("scheme",))
+        row = improvement(frame, "scheme", "y", baseline="base", better="smaller").row(0, named=True)
+        assert row["low"] <= row["improvement"] == 0 <= row["high"], values
+
+
 def test_ratios_that_cannot_be_known_are_null() -> None:
     frame = runs({"zero": [0.0, 0.0], "noise": [1.0, -0.0, 9.0], "ours": [1.0, 2.0, 3.0]}, ("scheme",))
     table = improvement(frame, "scheme", "y", scheme="ours", better="smaller")

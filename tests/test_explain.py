@@ -264,7 +264,7 @@ def test_parts_sum_to_the_latency_in_the_log(tmp_path: Path) -> None:
     page = ftlab.report(out)
     text = Path(page).read_text()
     assert "Why requests are slow" in text
-    assert f"The {slow_count(log, 99)} requests from p99 on" in text
+    assert f"The {slow_count(log, 99)} requests above p99" in text
 
 
 def slow_count(log: pl.DataFrame, percentile: int) -> int:
@@ -364,7 +364,7 @@ def test_a_single_request_is_explained_in_the_singular(tmp_path: Path) -> None:
     asked = (("--slowest", "1"), ("--percentile", "99"))
     told = [inside("explain", tmp_path / "out", *options).out for options in asked]
     assert told[0].startswith("The slowest of 9 requests took ")
-    assert told[1].startswith("The slowest of the requests from p99 on, of 9, took ")
+    assert told[1].startswith("The slowest of the requests above p99, of 9, took ")
 
 
 def test_a_chart_fits_into_a_narrow_terminal_of_ascii() -> None:

@@ -246,7 +246,8 @@ def explain(
     Args:
         log: The request log (``Result.requests``), or the file or directory that has it.
         slowest: How many of the slowest requests. Default: 20, or all if there are fewer.
-        percentile: The slowest, from this percentile of latency on: above 0 and below 100. Of equal ones, the first.
+        percentile: The slowest, above this percentile of latency, one at least: above 0 and below 100. Of equal
+            ones, the first.
         request: The one with this ``index``.
         op: Of the requests of this operation only: ``read``, ``write``, ``trim`` or ``flush``.
         device: The drive, whose dies are named by their channel. Default: the one in the directory of the log.
@@ -278,7 +279,7 @@ def explain(
         count = max(frame.height - _rank(percentile, frame.height), 1)
         rows = ordered.head(count)
         those = f"{count_text(count)} {of}" if count > 1 else f"slowest of the {of}"
-        chosen = f"The {those} from p{percentile:.12g} on, of {count_text(frame.height)},"
+        chosen = f"The {those} above p{percentile:.12g}, of {count_text(frame.height)},"
     else:
         count = 20 if slowest is None else whole("slowest", slowest)
         if count < 1:

@@ -226,7 +226,8 @@ class Session:
             ``latency_ns``, ``op``, ``lba``, ``sectors``, ``stream``, ``fua``. Times are rounded to nanoseconds.
 
         Raises:
-            SessionError: A request is beyond the drive or empty, or its time is before another one's: nothing was sent.
+            SessionError: A request is beyond the drive, and not clipped, or empty, or its time is before another one's:
+                nothing was sent.
                 Or the session is closed.
             InputError: The table cannot be read.
             ConfigError: An option is refused.

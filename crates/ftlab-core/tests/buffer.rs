@@ -257,6 +257,28 @@ fn rates_and_waits_by_hand() {
     assert!((memory.mean_wait_ns.unwrap() - 2_009_600.0 / 9.0).abs() < 1e-6);
 }
 
+/// What a flush has cleaned stays in its frame, and is read there at once. Another page enters the frame when all of the flush is in
+/// flash: four programs of 200 us.
+#[test]
+fn frames_are_taken_when_what_a_flush_has_cleaned_is_in_flash() {
+    for (wait, kind) in [("frame", "lru"), ("event", "lru"), ("frame", "cflru"), ("event", "lru_wsr")] {
+        let mut keys = json!({ "kind": kind, "bytes": 4 * 2048, "wait": wait, "drain_at_end": false });
+        if kind == "lru" {
+            keys["keep_reads"] = json!(true);
+        }
+        let mut config = chips(1, 1, &keys);
+        config.timing.bus_mb_per_s = 0.0;
+        let access = |(at, op, page): (u32, Op, u64)| request(f64::from(at) * 10.0, op, 4 * page, 4);
+        let mut requests: Vec<Request> = (0..4).map(|at| access((at, Op::Write, at.into()))).collect();
+        requests.push(request(40.0, Op::Flush, 0, 0));
+        requests.push(access((5, Op::Read, 1)));
+        requests.extend((6..9).map(|at| access((at, Op::Write, at.into()))));
+        let us = latencies(&run(&config, &requests).1);
+        assert_eq!(us[..6], [0.0, 0.0, 0.0, 0.0, 800.0, 0.0], "{kind}, {wait}");
+        assert_eq!(us[6..], [780.0, 770.0, 760.0], "{kind}, {wait}");
+    }
+}
+
 /// All padding of a block is read before the first of its pages is programmed. Two dies on a bus: 0 and 2 are read on the first,
 /// and 3 on the second, where page 1 has been written. Their data cross the bus until 178.6 us.
 #[test]

@@ -268,6 +268,83 @@ fn a_collection_by_hand_without_cooperation() {
     assert_eq!(busy, 6_675_000);
 }
 
+/// A drive of eight blocks of four pages, filled with twelve logical pages; `accesses` such as `"w6 r5 f"`, one after the other.
+fn one_by_one(ftl: Value, nvm: &Value, accesses: &str) -> (Vec<f64>, RunOutcome) {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 8, "pages_per_block": 4, "page_bytes": 4096 },
+        "ftl": merged(json!({ "logical_pages": 12 }), ftl),
+        "host": { "arrival": "closed" },
+        "precondition": { "kind": "fill" },
+        "nvm": nvm,
+    }));
+    let access = |text: &str| {
+        let page: u64 = text[1..].parse().unwrap_or(0);
+        match &text[..1] {
+            "w" => request(0.0, Op::Write, 8 * page, 8),
+            "r" => request(0.0, Op::Read, 8 * page, 8),
+            _ => request(0.0, Op::Flush, 0, 0),
+        }
+    };
+    let (outcome, log) = run(&config, &accesses.split(' ').map(access).collect::<Vec<_>>());
+    (latencies(&log), outcome)
+}
+
+/// A page of which collection has dropped the copy in flash is dirty for the order as well. Page 5, the least recent, is so; page 2 is
+/// clean, and costs nothing.
+#[test]
+fn orders_hear_of_what_collection_makes_dirty() {
+    let of = |order: &str, accesses: &str| {
+        let nvm = json!({ "kind": "cdm", "bytes": 16384, "order": order });
+        let (us, outcome) = one_by_one(json!({}), &nvm, accesses);
+        let counts = counts(&outcome);
+        (us.last().copied().unwrap(), counts.evictions_collector_dirty, counts.clean_evicted)
+    };
+    let accesses = "w6 w10 w11 w7 w3 w4 w8 w1 w6 w10 w0 w7 r5 r2 r7 w0 w11";
+    assert_eq!(of("cflru", accesses), (0.0, 0, 1));
+    // Page 11 becomes cold at its first turn, and stays once more.
+    let accesses = "w2 w10 w3 w0 w8 w3 w5 r11 w4 w9 w0 w10 r11 r7 w2 w0 r8";
+    assert!((of("lru_wsr", accesses).0 - 127.4).abs() < 1e-6);
+}
+
+/// `fifo` and a window look at when blocks were sealed: whether collection takes what the cache holds for stale changes nothing there.
+#[test]
+fn a_block_keeps_its_place_when_its_pages_count_again() {
+    for ftl in [json!({ "gc": "fifo" }), json!({ "gc": "windowed_greedy", "gc_window": 1 })] {
+        let of = |removable: &str| {
+            let nvm = json!({ "kind": "cdm", "bytes": 4096, "removable": removable });
+            let (us, outcome) = one_by_one(ftl.clone(), &nvm, "w8 w7 w6 w0 w5 w0 w1 r2 w4 w6 w8 w4");
+            (us, gc(&outcome))
+        };
+        assert_eq!(of("free"), of("counts"), "{ftl}");
+        assert_eq!((of("free").1.collections, of("free").1.pages_copied), (2, 2), "{ftl}");
+    }
+}
+
+/// What a flush writes back stays in its frame. It is read there at once, and another page enters the frame when it is in flash.
+#[test]
+fn what_a_flush_writes_can_be_read_meanwhile() {
+    let config = device(json!({
+        "geometry": { "channels": 1, "ways": 1, "blocks_per_plane": 16, "pages_per_block": 8, "page_bytes": 4096 },
+        "timing": { "read_us": { "lsb": 25 }, "program_us": { "lsb": 200 }, "erase_us": 1500, "bus_mb_per_s": 40 },
+        "cell": { "kind": "slc" },
+        "ftl": { "logical_pages": 60 },
+        "nvm": { "kind": "basic", "basic_flush": "writeback", "read_us": 1, "write_us": 2, "bytes": 8192 },
+    }));
+    let requests = [
+        request(0.0, Op::Write, 0, 8),
+        request(10.0, Op::Write, 8, 8),
+        request(20.0, Op::Flush, 0, 0),
+        request(21.0, Op::Read, 8, 8),
+        request(22.0, Op::Write, 16, 8),
+    ];
+    for event_by_event in [false, true] {
+        let options = RunOptions { verify: true, event_by_event, ..RunOptions::default() };
+        let us = latencies(&run_with(&config, &requests, &options).1);
+        // Two pages cross the bus in 102.4 us each, and are programmed one after the other.
+        assert_eq!(us, [2.0, 2.0, 604.8, 1.0, 604.8 - 2.0 + 2.0]);
+    }
+}
+
 fn uniform(pages: u64, count: u64, seed: u64) -> Vec<Request> {
     let mut rng = Rng::new(seed, "uniform");
     (0..count).map(|at| request(at as f64 * 1000.0, Op::Write, 8 * rng.below(pages), 8)).collect()

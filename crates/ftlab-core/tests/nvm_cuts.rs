@@ -463,7 +463,7 @@ fn mixed(count: u64, seed: u64) -> Vec<Request> {
 /// Every command and every instant, and at some of them again while the drive is mounted.
 #[test]
 fn no_cut_loses_a_last_copy() {
-    let (requests, second_cuts) = if is_long() { (400, 3) } else { (80, 1) };
+    let (requests, second_cuts) = if is_long() { (400, 3) } else { (90, 1) };
     let (mut several, mut skipped, mut nested) = (0, 0, 0);
     for (round, (name, config)) in small_drives().into_iter().enumerate() {
         let requests = mixed(requests, round as u64);

@@ -25,6 +25,7 @@ trait Naive {
     fn insert(&mut self, lpn: u32, dirty: bool);
     fn hit(&mut self, lpn: u32, write: bool);
     fn clean(&mut self, _: u32) {}
+    fn dirty(&mut self, _: u32) {}
     fn leave(&mut self, lpn: u32);
     fn victim(&mut self, protect: u32) -> Vec<u32>;
     fn take(&mut self, lpn: u32) -> Vec<u32>;
@@ -81,6 +82,12 @@ impl Naive for PageList {
     fn clean(&mut self, lpn: u32) {
         let at = self.at(lpn);
         self.list[at].dirty = false;
+    }
+    fn dirty(&mut self, lpn: u32) {
+        let at = self.at(lpn);
+        let page = &mut self.list[at];
+        page.cold &= page.dirty;
+        page.dirty = true;
     }
     fn leave(&mut self, lpn: u32) {
         self.list.remove(self.at(lpn));
@@ -492,10 +499,16 @@ impl Pair {
             0..24 => {
                 self.access(lpn, kind < 15);
             }
-            24..26 => {
+            24 => {
                 if let Some(lpn) = self.some(page as usize) {
                     self.order.on_clean(self.page(lpn));
                     self.naive.clean(lpn);
+                }
+            }
+            25 => {
+                if let Some(lpn) = self.some(page as usize) {
+                    self.order.on_dirty(self.page(lpn));
+                    self.naive.dirty(lpn);
                 }
             }
             26..28 => {

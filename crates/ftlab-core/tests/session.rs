@@ -341,6 +341,61 @@ fn what_is_cancelled_stays_usable() {
 }
 
 /// Every way to send says that the drive has failed, and no completion is lost by that.
+/// Of a table, `clip` leaves out what is wholly beyond the drive, as a run does: it takes a number, and is counted.
+#[test]
+fn tables_are_clipped_as_in_a_run() {
+    for arrival in ["closed", "open"] {
+        let keys = if arrival == "closed" { json!({ "queue_depth": 2 }) } else { json!({}) };
+        let host = merged(json!({ "arrival": arrival, "out_of_range": "clip" }), keys);
+        let config = device(merged(small(), json!({ "host": host })));
+        let end = config.to_geometry().logical_bytes() / 512;
+        let at = |(at, lba): (u64, u64)| Request { arrival_ns: at * 5, lba, ..write(0) };
+        let requests: Vec<Request> = [0, end + 8, end - 4, end, 8, end + 80]
+            .into_iter()
+            .zip(0..)
+            .map(|(lba, number)| at((number, lba)))
+            .collect();
+        let expected = run(&config, &requests);
+        assert_eq!((expected.0.len(), expected.1.summary.host.rejected), (3, 3), "{arrival}");
+        let mut session = session(&config);
+        let control = RunControl::default();
+        let records = match arrival {
+            "closed" => session.send(&requests, 2, Time::ZERO, &control),
+            _ => session.send_timed(&requests, &control),
+        };
+        same(arrival, &(records.unwrap(), session.close().unwrap()), &expected);
+        let together = Session::new(&config, &OPTIONS, &control).unwrap().send_together(
+            &requests,
+            3,
+            Time::ZERO,
+            &control,
+        );
+        assert_eq!(
+            together.unwrap().iter().map(|record| record.index).collect::<Vec<_>>(),
+            [0, 2, 4],
+            "{arrival}"
+        );
+        let mut one = Session::new(&config, &OPTIONS, &control).unwrap();
+        assert!(matches!(one.submit_now(requests[1]), Err(SessionError::Beyond { .. })));
+    }
+}
+
+/// A drive in which nothing ends any more takes no more requests.
+#[test]
+fn a_drive_that_would_never_end_has_failed() {
+    let timing = json!({ "timing": { "program_us": { "lsb": 3.6e9 } }, "host": { "arrival": "closed" } });
+    let mut session = session(&device(merged(small(), timing)));
+    for _ in 0..6000 {
+        session.submit_now(write(0)).unwrap();
+    }
+    let told = std::iter::from_fn(|| session.next_event().transpose()).take_while(Result::is_ok).count();
+    assert!((5000..6000).contains(&told), "{told}");
+    let failed = session.next_event().unwrap_err();
+    assert!(matches!(&failed, SessionError::Run(_)), "{failed}");
+    assert_eq!(session.submit_now(write(0)), Err(failed.clone()));
+    assert_eq!(session.close().unwrap().error.map(SessionError::Run), Some(failed));
+}
+
 #[test]
 fn completions_before_a_failure_are_told() {
     let slow = json!({ "timing": { "program_us": 3.6e9 } });

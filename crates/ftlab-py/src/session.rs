@@ -32,7 +32,6 @@ fn row(record: &RequestRecord) -> Row {
 fn raised(error: &SessionError) -> PyErr {
     match error {
         SessionError::Device(error) => errors::ConfigError::new_err(error.to_string()),
-        SessionError::Run(error) if error.is_input() => errors::InputError::new_err(error.to_string()),
         SessionError::Run(error) => errors::RunError::new_err(error.to_string()),
         SessionError::Interrupted => PyKeyboardInterrupt::new_err(error.to_string()),
         refused => errors::SessionError::new_err(refused.to_string()),
@@ -162,6 +161,7 @@ impl Session {
         }
         let inner = made.map_err(|error| match error {
             SessionError::Device(error) => explained(device, &RunError::Config(error)),
+            SessionError::Run(error) if error.is_input() => errors::InputError::new_err(error.to_string()),
             error => raised(&error),
         })?;
         Ok(Self { inner: Mutex::new(inner) })

@@ -124,7 +124,8 @@ class Estimator:
         if a <= 0:
             return None
         root = math.sqrt(max(b * b - a * c, 0))
-        return (b - root) / a, (b + root) / a
+        # Rounding must not leave out the ratio itself.
+        return min((b - root) / a, above / below), max((b + root) / a, above / below)
 
     def _resampled(
         self, samples: tuple[NDArray[np.float64], ...], statistic: Callable[..., Any], *, paired: bool = False

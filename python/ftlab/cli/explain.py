@@ -29,7 +29,7 @@ _CHART_COLUMNS = 100
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--slowest", type=int, metavar="N", help="How many of the slowest requests. Default: 20.")
 @click.option(
-    "--percentile", type=float, metavar="P", help="The slowest requests, from this percentile on, such as 99.9."
+    "--percentile", type=float, metavar="P", help="The slowest requests, above this percentile, such as 99.9."
 )
 @click.option("--request", type=int, metavar="ID", help="The request with this number: column index of the log.")
 @click.option("--op", type=click.Choice(["read", "write", "trim", "flush"]), help="Of requests of this operation only.")

@@ -192,6 +192,14 @@ impl BufferOrder for Cflru {
         }
     }
 
+    fn on_dirty(&mut self, page: Buffered) {
+        let frame = page.frame.0;
+        if self.has(frame, CLEAN) && self.has(frame, IN_REGION) {
+            self.clean.remove(&mut self.clean_links, frame);
+        }
+        self.state[frame as usize] &= !CLEAN;
+    }
+
     fn on_leave(&mut self, page: Buffered, _: Pages<'_>) {
         self.remove(page.frame.0);
     }

@@ -87,6 +87,12 @@ impl BufferOrder for LruWsr {
         (self.dirty[frame], self.hot[frame]) = (false, false);
     }
 
+    fn on_dirty(&mut self, page: Buffered) {
+        let frame = page.frame.0 as usize;
+        self.hot[frame] |= !self.dirty[frame];
+        self.dirty[frame] = true;
+    }
+
     fn on_leave(&mut self, page: Buffered, _: Pages<'_>) {
         self.list.remove(&mut self.links, page.frame.0);
     }

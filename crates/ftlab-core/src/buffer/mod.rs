@@ -124,6 +124,9 @@ macro_rules! buffer_orders {
             pub fn on_clean(&mut self, page: Buffered) {
                 match self { $(Orders::$kind(order) => order.on_clean(page),)+ }
             }
+            pub fn on_dirty(&mut self, page: Buffered) {
+                match self { $(Orders::$kind(order) => order.on_dirty(page),)+ }
+            }
             #[inline]
             pub fn on_leave(&mut self, page: Buffered, pages: Pages<'_>) {
                 match self { $(Orders::$kind(order) => order.on_leave(page, pages),)+ }

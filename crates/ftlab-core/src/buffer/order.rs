@@ -70,11 +70,11 @@ pub const LOOKED_AT: usize = 4;
 /// Chooses what leaves a buffer that is full.
 ///
 /// An order says *who* leaves and knows nothing of how many leave at a time, of flash or of time. Order of calls for a
-/// page: `on_insert` once, then `on_hit` and `on_clean` any number of times; then it leaves by `victim`, `take` or
+/// page: `on_insert` once, then `on_hit`, `on_clean` and `on_dirty` any number of times; then it leaves by `victim`, `take` or
 /// `on_leave`, and may come back. The page or block that `protect` belongs to is never a victim: it is being served.
 /// `pages` know the page of each frame that has one: also of one that comes or leaves with the call. Every step but
 /// `candidates` is O(1) amortised, and allocates nothing once warm. Required: all but `BYTES_PER_FRAME`, `check_keys`,
-/// `pads`, `prefetch` and `likely_next`.
+/// `on_dirty`, `pads`, `prefetch` and `likely_next`.
 pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
     /// What its victims are.
     const UNIT: VictimUnit;
@@ -105,6 +105,11 @@ pub trait BufferOrder: Scheme + Clone + Send + Sized + 'static {
 
     /// `page` was written to flash and stays, clean. Its place in the order is as before.
     fn on_clean(&mut self, page: Buffered);
+
+    /// `page`, which nobody has written, is dirty: its copy in flash is gone. Its place in the order is as before.
+    fn on_dirty(&mut self, page: Buffered) {
+        let _ = page;
+    }
 
     /// `page` leaves by itself: it was trimmed.
     fn on_leave(&mut self, page: Buffered, pages: Pages<'_>);

@@ -310,6 +310,14 @@ impl DeviceConfig {
                 "has no effect with timing.bus_mb_per_s = 0 and timing.command_us = 0: nothing takes the bus";
             notes.push(ConfigNote { key: "timing.program_includes_transfer", reason });
         }
+        if self.buffer.kind.common().is_some_and(|keys| keys.bytes == 0) {
+            let reason = "has no effect with buffer.bytes = 0: there is no buffer";
+            notes.push(ConfigNote { key: "buffer.kind", reason });
+        }
+        if self.nvm.kind.cache().is_some_and(|keys| keys.bytes == 0) {
+            let reason = "has no effect with nvm.bytes = 0: there is no cache";
+            notes.push(ConfigNote { key: "nvm.kind", reason });
+        }
         let takes_no_time = |keys: &&CommonKeys| keys.access_us == 0.0 && keys.mb_per_s == 0.0;
         if self.buffer.keys().filter(takes_no_time).is_some_and(|keys| keys.hiding.is_some()) {
             let reason =

@@ -22,9 +22,16 @@ use crate::run::{RunControl, RunOptions, RunOutcome};
 impl Driven for CacheAlone {
     #[inline(always)]
     fn look_ahead(&self, admission: &Admission, splitter: &Splitter) {
-        look_ahead(admission, splitter, || STAGES, |lpns, stage| {
-            lpns.iter().for_each(|lpn| CacheAlone::look_ahead(self, *lpn, stage));
-        });
+        look_ahead(
+            admission,
+            splitter,
+            || STAGES,
+            |lpns, stage| {
+                for lpn in lpns {
+                    CacheAlone::look_ahead(self, *lpn, stage);
+                }
+            },
+        );
     }
 
     #[inline]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use dyn_clone::DynClone;
 
-use crate::config::{DeviceConfig, Model, PreconditionPattern};
+use crate::config::{DeviceConfig, Model, OutOfRange, PreconditionPattern};
 use crate::error::{ConfigError, RunError};
 use crate::flash::Flash;
 use crate::flash::clock::Clock;
@@ -78,7 +78,8 @@ pub enum SessionError {
     TooLate(Time),
     /// A read, write or trim of no sectors.
     Empty,
-    /// A request beyond the end of the drive, which `host.out_of_range` does not make fit.
+    /// A request beyond the end of the drive, which `host.out_of_range` does not make fit. Of a table, one of which it leaves
+    /// nothing is counted instead.
     Beyond {
         /// Its first sector.
         lba: u64,
@@ -285,6 +286,10 @@ pub struct Session {
     /// Requests whose completion the core has not told.
     outstanding: u64,
     out_of_range: u64,
+    /// Of those, requests of which nothing was left.
+    rejected: u64,
+    /// Why time cannot go on, if that is so.
+    failed: Option<RunError>,
     /// The last time that a request was submitted for.
     latest: Time,
     /// Nothing happens before this time any more.
@@ -421,6 +426,8 @@ impl Session {
             submitted: 0,
             outstanding: 0,
             out_of_range: 0,
+            rejected: 0,
+            failed: None,
             latest: Time::ZERO,
             reached: Time::ZERO,
             untold: VecDeque::new(),
@@ -434,7 +441,8 @@ impl Session {
     /// The core, as long as it takes requests.
     fn working(&mut self) -> Result<&mut dyn SessionCore, SessionError> {
         let core = self.core.as_deref_mut().ok_or(SessionError::Closed)?;
-        core.failure().cloned().map_or(Ok(core), |error| Err(SessionError::Run(error)))
+        let failure = core.failure().or(self.failed.as_ref()).cloned();
+        failure.map_or(Ok(core), |error| Err(SessionError::Run(error)))
     }
 
     /// Sectors that the host sees.
@@ -474,6 +482,34 @@ impl Session {
                 Err(SessionError::Beyond { lba, sectors, drive_sectors: self.sectors })
             }
         }
+    }
+
+    /// Whether `host.out_of_range = "clip"` leaves nothing of a request of a table: it is counted then, and not sent.
+    fn leaves_nothing(&self, request: &Request) -> bool {
+        let is_beyond = request.lba >= self.sectors && request.op != Op::Flush && request.sectors > 0;
+        is_beyond && self.config.host.out_of_range == OutOfRange::Clip
+    }
+
+    /// Whether the requests of a table can be sent.
+    fn check_all(&self, requests: &[Request]) -> Result<(), SessionError> {
+        let mut kept = requests.iter().filter(|request| !self.leaves_nothing(request));
+        kept.try_for_each(|request| self.fitted(*request).map(drop))
+    }
+
+    /// Let a request of a table arrive at `at`, or at this moment. False if nothing is left of it.
+    fn send_one(&mut self, request: &Request, at: Option<Time>) -> Result<bool, SessionError> {
+        if self.leaves_nothing(request) {
+            self.working()?;
+            self.submitted += 1;
+            self.out_of_range += 1;
+            self.rejected += 1;
+            return Ok(false);
+        }
+        match at {
+            Some(at) => self.submit(*request, at)?,
+            None => self.submit_now(*request)?,
+        };
+        Ok(true)
     }
 
     /// `request`, which will arrive at `at`, gets its number.
@@ -529,8 +565,11 @@ impl Session {
             self.outstanding -= 1;
         } else {
             self.working()?;
-            if until == Time::NEVER {
-                self.core()?.check_clock_overflow().map_err(SessionError::Run)?;
+            if until == Time::NEVER
+                && let Err(error) = self.core()?.check_clock_overflow()
+            {
+                self.failed = Some(error.clone());
+                return Err(SessionError::Run(error));
             }
         }
         Ok(record)
@@ -665,30 +704,32 @@ impl Session {
         control: &RunControl,
     ) -> Result<Vec<RequestRecord>, SessionError> {
         self.working()?;
-        requests.iter().try_for_each(|request| self.fitted(*request).map(drop))?;
+        self.check_all(requests)?;
         let (first, now) = (self.submitted, self.now()?);
         if gap > Time::ZERO && self.latest > now {
             return Err(SessionError::Unordered { at: now, earliest: self.latest });
         }
-        let mut left = requests.iter();
-        for request in left.by_ref().take(queue_depth) {
-            self.submit_now(*request)?;
+        let (mut left, mut sent) = (requests.iter(), 0);
+        while sent < queue_depth
+            && let Some(request) = left.next()
+        {
+            sent += usize::from(self.send_one(request, None)?);
         }
         let mut records = Vec::with_capacity(requests.len());
-        let result = self.send_rest(left, first, gap, control, &mut records);
+        let result = self.send_rest((left, sent), first, gap, control, &mut records);
         self.all_or_later(records, result)
     }
 
-    /// Send what is `left` as others complete, until all since number `first` have.
+    /// Send what is `left` as others complete, until all since number `first` have, of which `sent` are on their way.
     fn send_rest(
         &mut self,
-        mut left: std::slice::Iter<'_, Request>,
+        (mut left, mut sent): (std::slice::Iter<'_, Request>, usize),
         first: u64,
         gap: Time,
         control: &RunControl,
         records: &mut Vec<RequestRecord>,
     ) -> Result<(), SessionError> {
-        while records.len() as u64 != self.submitted - first {
+        while records.len() < sent {
             let Some(record) = self.next_completion(Time::NEVER)? else { break };
             if record.index < first {
                 self.untold.push_back(record);
@@ -698,11 +739,13 @@ impl Session {
             if control.is_cancelled() {
                 continue;
             }
-            match left.next() {
-                Some(request) if gap == Time::ZERO => self.submit_now(*request)?,
-                Some(request) => self.submit(*request, record.end + gap)?,
-                None => continue,
-            };
+            let at = (gap > Time::ZERO).then(|| record.end + gap);
+            for request in left.by_ref() {
+                if self.send_one(request, at)? {
+                    sent += 1;
+                    break;
+                }
+            }
         }
         Ok(())
     }
@@ -722,7 +765,7 @@ impl Session {
         control: &RunControl,
     ) -> Result<Vec<RequestRecord>, SessionError> {
         self.working()?;
-        requests.iter().try_for_each(|request| self.fitted(*request).map(drop))?;
+        self.check_all(requests)?;
         let mut records = Vec::with_capacity(requests.len());
         let result = self.send_groups(requests, together, gap, control, &mut records);
         self.all_or_later(records, result)
@@ -745,10 +788,10 @@ impl Session {
                 self.untold.extend(others);
             }
             let first = self.submitted;
+            let mut left = 0;
             for request in group {
-                self.submit_now(*request)?;
+                left += usize::from(self.send_one(request, None)?);
             }
-            let mut left = group.len();
             while left > 0 {
                 let Some(record) = self.next_completion(Time::NEVER)? else { break };
                 if record.index < first {
@@ -779,9 +822,9 @@ impl Session {
             let ns = request.arrival_ns;
             now + Time::from_ns(if scale == 1.0 { ns } else { nearest(ns as f64 * scale) })
         };
+        self.check_all(requests)?;
         let mut earliest = self.latest.max(now);
-        for request in requests {
-            self.fitted(*request)?;
+        for request in requests.iter().filter(|request| !self.leaves_nothing(request)) {
             let at = arrival(request);
             if at < earliest {
                 return Err(SessionError::Unordered { at, earliest });
@@ -791,11 +834,12 @@ impl Session {
             }
             earliest = at;
         }
+        let mut sent = 0;
         for request in requests {
-            self.submit(*request, arrival(request))?;
+            sent += usize::from(self.send_one(request, Some(arrival(request)))?);
         }
-        let mut records = Vec::with_capacity(requests.len());
-        let result = self.wait_for(requests.len(), first, control, &mut records);
+        let mut records = Vec::with_capacity(sent);
+        let result = self.wait_for(sent, first, control, &mut records);
         self.all_or_later(records, result)
     }
 
@@ -836,6 +880,7 @@ impl Session {
         let counts = AdmissionCounts {
             requests: self.submitted,
             out_of_range: self.out_of_range,
+            rejected: self.rejected,
             ..AdmissionCounts::default()
         };
         let core = self.core.as_deref_mut().ok_or(SessionError::Closed)?;

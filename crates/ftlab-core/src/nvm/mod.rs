@@ -48,7 +48,8 @@ pub enum Removable {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CacheKeys {
-    /// Memory for data, in bytes: a frame for each mapping unit. 0 (the default): there is no cache.
+    /// Memory for data, in bytes: a frame for each mapping unit, and no more frames than the drive has logical units. 0 (the
+    /// default): there is no cache.
     ///
     /// Default: no size is right for every drive, so it has to be said.
     #[serde(deserialize_with = "quantity::bytes")]

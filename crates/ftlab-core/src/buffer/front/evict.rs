@@ -146,8 +146,7 @@ impl<T: Ticket> WriteBuffer<T> {
         for frame in leaving.drain(..) {
             let dirty = self.frames.dirty(frame);
             if dirty == 0 {
-                self.counts.clean_evicted += 1;
-                self.frames.leave(frame);
+                self.left_clean(flash, frame);
             } else {
                 self.left(flash, frame, dirty, before, done);
             }
@@ -166,8 +165,7 @@ impl<T: Ticket> WriteBuffer<T> {
     ) -> FlashResult<T> {
         let dirty = self.frames.dirty(frame);
         if dirty == 0 {
-            self.counts.clean_evicted += 1;
-            self.frames.leave(frame);
+            self.left_clean(flash, frame);
             return Ok(flash.port.ready());
         }
         let before = self.before_leaving(flash);
@@ -177,6 +175,18 @@ impl<T: Ticket> WriteBuffer<T> {
         let done = self.write_page(flash, below, &[frame], (group, 0), after)?;
         self.left(flash, frame, dirty, before, done);
         Ok(done)
+    }
+
+    /// A clean frame is free now, or when the flush has ended that may have cleaned it.
+    #[inline]
+    fn left_clean<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
+        self.counts.clean_evicted += 1;
+        if !flash.port.has_passed(self.cleaned) {
+            let own = self.frames.ready(&flash.port, frame);
+            let moment = flash.port.join(own, self.cleaned);
+            self.frames.set_ready(&flash.port, frame, moment);
+        }
+        self.frames.leave(frame);
     }
 
     /// What was dirty of a frame has left it: it is free when the eviction ends.
@@ -421,7 +431,9 @@ impl<T: Ticket> WriteBuffer<T> {
         if self.frames.dirty_frames() > 0 {
             self.begin_event(flash);
             let event = if self.keeps_reads {
-                self.clean_all(flash, below, after)?
+                let event = self.clean_all(flash, below, after)?;
+                self.cleaned = flash.port.join(self.cleaned, event);
+                event
             } else {
                 let mut event = Gathering::new(flash.port.ready());
                 while self.next_victim(NOBODY) {
@@ -432,7 +444,7 @@ impl<T: Ticket> WriteBuffer<T> {
             };
             self.end_event(flash, event);
         }
-        // The next eviction waits for all of the flush.
+        // With `wait = "event"` the next eviction waits for all of the flush.
         self.draining = flash.port.join(self.draining, self.displaced);
         Ok(flash.port.join(after, self.draining))
     }

@@ -134,7 +134,9 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
     fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
         if let Some(buffer) = &self.buffer {
             if buffer.frames.count() > frames::FEW {
-                lpns.iter().for_each(|lpn| buffer.look_ahead(*lpn, stage));
+                for lpn in lpns {
+                    buffer.look_ahead(*lpn, stage);
+                }
             }
             // What is below is touched by misses, and evictions ask for what they touch.
             if stage > 0 && !buffer.writes_through {
@@ -217,6 +219,8 @@ struct WriteBuffer<T: Ticket> {
     draining: T,
     /// When what was written past the buffer is in flash, in the place of sectors that were dirty: a flush waits for it as well.
     displaced: T,
+    /// What flushes have cleaned is in flash then. Nothing else may enter such a frame before.
+    cleaned: T,
     victim_unit: VictimUnit,
     rate: Rate,
     select: Select,
@@ -318,6 +322,7 @@ impl<T: Ticket> WriteBuffer<T> {
             is_ending: false,
             draining: ready,
             displaced: ready,
+            cleaned: ready,
             victim_unit,
             rate,
             select: keys.select,

@@ -161,9 +161,7 @@ impl<V: VictimPolicy> Blocks<V> {
         if is {
             self.victims.on_invalidate(block, before - 1);
         } else {
-            // A policy knows no way up: the block counts as sealed anew.
-            self.victims.remove(block, before);
-            self.victims.on_seal(block, before + 1);
+            self.victims.on_revalidate(block, before + 1);
         }
     }
 

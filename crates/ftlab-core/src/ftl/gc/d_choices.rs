@@ -73,6 +73,10 @@ impl VictimPolicy for DChoices {
         self.valid[block.index()] = valid as u16;
     }
 
+    fn on_revalidate(&mut self, block: BlockId, valid: u32) {
+        self.valid[block.index()] = valid as u16;
+    }
+
     fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
         let mut best = self.sealed.draw(plane, &mut self.rng)?;
         for _ in 1..self.choices {

@@ -34,6 +34,8 @@ impl VictimPolicy for Fifo {
     #[inline]
     fn on_invalidate(&mut self, _: BlockId, _: u32) {}
 
+    fn on_revalidate(&mut self, _: BlockId, _: u32) {}
+
     fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
         self.sealed[plane.index()].pop_front()
     }

@@ -52,6 +52,9 @@ macro_rules! victim_policies {
             fn on_invalidate(&mut self, block: BlockId, valid: u32) {
                 match self { $(Victims::$kind(policy) => policy.on_invalidate(block, valid),)+ }
             }
+            fn on_revalidate(&mut self, block: BlockId, valid: u32) {
+                match self { $(Victims::$kind(policy) => policy.on_revalidate(block, valid),)+ }
+            }
             fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
                 match self { $(Victims::$kind(policy) => policy.pick(plane),)+ }
             }

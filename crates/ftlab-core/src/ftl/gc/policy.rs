@@ -10,7 +10,8 @@ use crate::tape::Tape;
 ///
 /// Candidates are the sealed blocks: those that are written full. Order of calls for a block: `on_seal` once, then
 /// `on_invalidate` for each unit that becomes stale. Then it leaves by `pick` or `remove`, and may be sealed again in
-/// its next life. Required are `new` and the methods up to `remove`, and `table_bytes`. A policy keeps its own tables
+/// its next life. Below a cache that cooperates, stale units may come back: `on_revalidate`. Required are `new`, `on_seal`,
+/// `on_invalidate`, `pick`, `remove` and `table_bytes`. A policy keeps its own tables
 /// and never changes anything else. `on_invalidate` runs for every page that the host overwrites: it should be O(1) on
 /// average. `pick` runs for every collection.
 pub trait VictimPolicy: Scheme + Clone + Send + Sized + 'static {
@@ -31,6 +32,13 @@ pub trait VictimPolicy: Scheme + Clone + Send + Sized + 'static {
 
     /// A unit of the sealed `block` became stale; `valid` live ones remain.
     fn on_invalidate(&mut self, block: BlockId, valid: u32);
+
+    /// A unit of the sealed `block` that had become stale is live again, with which there are `valid`. Of itself the block is
+    /// sealed anew; a policy that knows the order in which blocks were sealed keeps its place.
+    fn on_revalidate(&mut self, block: BlockId, valid: u32) {
+        self.remove(block, valid - 1);
+        self.on_seal(block, valid);
+    }
 
     /// Choose a victim among the sealed blocks of `plane` and forget it. `None` when there are none.
     fn pick(&mut self, plane: PlaneId) -> Option<BlockId>;

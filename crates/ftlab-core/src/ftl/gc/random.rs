@@ -77,6 +77,8 @@ impl VictimPolicy for Random {
     #[inline]
     fn on_invalidate(&mut self, _: BlockId, _: u32) {}
 
+    fn on_revalidate(&mut self, _: BlockId, _: u32) {}
+
     fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
         let victim = self.sealed.draw(plane, &mut self.rng)?;
         self.sealed.remove(victim);

@@ -126,6 +126,14 @@ impl VictimPolicy for WindowedGreedy {
         }
     }
 
+    fn on_revalidate(&mut self, block: BlockId, valid: u32) {
+        self.valid[block.index()] = valid as u16;
+        if self.is_in_window(block) {
+            self.window.remove(block, valid - 1);
+            self.window.insert(block, valid);
+        }
+    }
+
     fn pick(&mut self, plane: PlaneId) -> Option<BlockId> {
         let (victim, _) = self.window.pop(plane)?;
         self.leave(victim);

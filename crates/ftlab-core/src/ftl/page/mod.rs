@@ -678,7 +678,9 @@ impl<V: VictimPolicy, L: Placement, P: FlashPort, const CACHED: bool> Layer<P>
     #[inline(always)]
     fn prefetch(&self, nand: &NandArray, lpns: &[Lpn], stage: u32) {
         if let Some(translation) = &self.table.translation {
-            lpns.iter().for_each(|lpn| translation.cache.look_ahead(*lpn, stage));
+            for lpn in lpns {
+                translation.cache.look_ahead(*lpn, stage);
+            }
         }
         if stage == 0 {
             for lpn in lpns {

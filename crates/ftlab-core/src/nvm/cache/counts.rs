@@ -59,7 +59,8 @@ pub struct NvmCounts {
     pub host_dirty_at_end: u64,
     /// Pages at the end that only the cache has, though the host has not changed them.
     pub collector_dirty_at_end: u64,
-    /// Trims that are remembered, as flash may have older versions of their pages. A page that was written again counts until flash has it.
+    /// Trims that are remembered, as flash may have older versions of their pages; whether it has any is not looked for. A page that was
+    /// written again counts until flash has it.
     pub tombstones: u64,
     /// Messages between a cache in the host and the drive.
     pub messages: u64,

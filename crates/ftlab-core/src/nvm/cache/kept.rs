@@ -219,29 +219,32 @@ impl<T: Ticket> Nvm<T> {
         &mut self,
         flash: &mut Flash<P>,
         frame: FrameId,
+        since: T,
         age: impl FnOnce(&mut Diary, &Flash<P>) -> Age,
     ) {
         let Some(diary) = &mut self.diary else { return };
         let lpn = self.frames.page(frame).lpn;
         let held = Held { lpn, age: age(diary, flash), versions: self.frames.versions(frame).to_vec() };
-        let note = flash.port.note_end(self.frames.ready(&flash.port, frame));
+        let note = flash.port.note_end(since);
         diary.changes.push((note, Change::Frame(frame, Some(held))));
     }
 
     /// A frame has newer data than flash when it is ready.
     pub(super) fn note_written<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
-        self.note_frame(flash, frame, |diary, flash| diary.now(flash.nand.programmed()));
+        let ready = self.frames.ready(&flash.port, frame);
+        self.note_frame(flash, frame, ready, |diary, flash| diary.now(flash.nand.programmed()));
     }
 
-    /// A frame has what flash has at `copy` when it is ready.
+    /// A frame has what flash has at `copy`, from `since` on.
     pub(super) fn note_clean<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         frame: FrameId,
         copy: Option<Ppn>,
+        since: T,
     ) {
         let of = |flash: &Flash<P>| copy.map_or(0, |copy| flash.nand.age(copy).0);
-        self.note_frame(flash, frame, |_, flash| Age { programs: of(flash), changes: 0 });
+        self.note_frame(flash, frame, since, |_, flash| Age { programs: of(flash), changes: 0 });
     }
 
     /// A frame has no page any more when it is ready.

@@ -233,6 +233,8 @@ struct Nvm<T: Ticket> {
     per_unit: u32,
     /// The number of the next group of evicted pages.
     group: u32,
+    /// What flushes have cleaned is in flash then. Nothing else may enter such a frame before.
+    cleaned: T,
     /// Units written in part whose rest was read first.
     read_modify_writes: u64,
     counts: NvmCounts,
@@ -289,6 +291,7 @@ impl<T: Ticket> Nvm<T> {
             slots: geometry.slots_per_page,
             per_unit: geometry.sectors_per_unit,
             group: FIRST_GROUP,
+            cleaned: flash.port.ready(),
             read_modify_writes: 0,
             counts: NvmCounts { frames: frames.into(), ..NvmCounts::default() },
             diary: flash.nand.keeps_past().then(Box::default),
@@ -342,6 +345,7 @@ impl<T: Ticket> Nvm<T> {
             self.counts.messages += u64::from(self.sends);
             self.frames.set_dirty(frame, WHOLE);
             self.by_collector.put(frame.0, true);
+            self.order.on_dirty(self.frames.page(frame));
         }
         self.scratch.removed = removed;
     }
@@ -418,6 +422,10 @@ impl<T: Ticket> Nvm<T> {
                 continue;
             }
             self.counts.clean_evicted += 1;
+            if !flash.port.has_passed(self.cleaned) {
+                let moment = flash.port.join(self.frames.ready(&flash.port, *frame), self.cleaned);
+                self.frames.set_ready(&flash.port, *frame, moment);
+            }
             if self.cooperates {
                 let told = self.message(flash);
                 let relied_on = below.set_removable(flash, page.lpn, false, told);
@@ -500,14 +508,14 @@ impl<T: Ticket> Nvm<T> {
                 self.counts.pages_flushed += 1;
                 self.end_tombstone(flash, page.lpn, written);
                 self.frames.set_dirty(page.frame, 0);
-                // Clean from the moment on at which flash has it.
+                // Clean from the moment on at which flash has it. It can be read before.
                 let moment = flash.port.join(self.frames.ready(&flash.port, page.frame), written);
-                self.frames.set_ready(&flash.port, page.frame, moment);
-                self.note_clean(flash, page.frame, below.copy_of(page.lpn));
+                self.note_clean(flash, page.frame, below.copy_of(page.lpn), moment);
                 self.order.on_clean(page);
             }
         }
         (self.scratch.candidates, self.scratch.leaving) = (frames, chosen);
+        self.cleaned = flash.port.join(self.cleaned, done);
         Ok(done)
     }
 }

@@ -114,7 +114,7 @@ impl<T: Ticket> Nvm<T> {
                 let of = wanted.ranges().flatten().map(|sector| held[sector as usize]);
                 found[*start as usize..].iter_mut().zip(of).for_each(|(found, held)| *found = held);
             }
-            self.note_clean(flash, frame, below.copy_of(*lpn));
+            self.note_clean(flash, frame, below.copy_of(*lpn), moment);
             if self.cooperates {
                 let told = self.message(flash);
                 let since = flash.port.join(moment, told);
