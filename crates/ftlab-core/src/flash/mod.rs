@@ -624,13 +624,17 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// What `access` writes of its `index`-th unit went to `ppn`; its other sectors come from `merged`, or are empty.
-    #[inline]
+    #[inline(always)]
     pub fn store(&mut self, ppn: Ppn, access: &Access<'_>, index: u32, merged: Option<Ppn>) {
         if self.nand.verifies() {
-            let per_unit = self.geometry().sectors_per_unit;
-            self.nand.store(ppn, &access.unit(index, per_unit), merged);
-            self.store_mark(ppn, access, index);
+            self.store_verified(ppn, access, index, merged);
         }
+    }
+
+    fn store_verified(&mut self, ppn: Ppn, access: &Access<'_>, index: u32, merged: Option<Ppn>) {
+        let per_unit = self.geometry().sectors_per_unit;
+        self.nand.store(ppn, &access.unit(index, per_unit), merged);
+        self.store_mark(ppn, access, index);
     }
 
     /// The whole unit `lpn` went to `ppn`; `versions` are those of all logical sectors.
