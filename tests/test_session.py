@@ -231,3 +231,16 @@ def test_two_threads_do_not_feed_one_session_at_once() -> None:
     thread.join()
     assert set(refused) == {"the session is in use by another thread"}
     assert session.summary["host"]["completed"] == 200_000
+
+
+def test_a_drive_that_would_never_end_raises_run_errors() -> None:
+    drive = ftlab.Device.load("ideal-page").set(
+        "geometry.blocks_per_plane=64", "precondition.kind=none", "timing.program_us=3.6e9"
+    )
+    session = ftlab.Session(drive)
+    with pytest.raises(ftlab.RunError, match="213 days"):
+        session.send({"op": ["write"] * 6000, "lba": [0] * 6000, "sectors": [8] * 6000})
+    assert 5000 < session.advance().height < 6000
+    for call in (session.next_event, session.advance, lambda: session.submit("write", 0, 8), session.close):
+        with pytest.raises(ftlab.RunError, match="213 days"):
+            call()
