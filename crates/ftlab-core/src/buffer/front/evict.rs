@@ -181,11 +181,7 @@ impl<T: Ticket> WriteBuffer<T> {
     #[inline]
     fn left_clean<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
         self.counts.clean_evicted += 1;
-        if !flash.port.has_passed(self.cleaned) {
-            let own = self.frames.ready(&flash.port, frame);
-            let moment = flash.port.join(own, self.cleaned);
-            self.frames.set_ready(&flash.port, frame, moment);
-        }
+        self.frames.hold(&mut flash.port, frame, self.cleaned);
         self.frames.leave(frame);
     }
 

@@ -308,6 +308,15 @@ impl<T: Ticket> Frames<T> {
         (self.count() as usize / 64).max(4)
     }
 
+    /// `frame`, which becomes free, may not be written before `moment`.
+    #[inline]
+    pub(crate) fn hold<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, frame: FrameId, moment: T) {
+        if !port.has_passed(moment) {
+            let moment = port.join(self.ready.get(port, frame), moment);
+            self.ready.set(port, frame, moment);
+        }
+    }
+
     /// `frame` is free: its page has left. From its moment on it may be written.
     pub(crate) fn leave(&mut self, frame: FrameId) {
         self.alone += u32::from(size_of::<T>() > 0);

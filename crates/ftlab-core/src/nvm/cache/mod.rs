@@ -422,10 +422,7 @@ impl<T: Ticket> Nvm<T> {
                 continue;
             }
             self.counts.clean_evicted += 1;
-            if !flash.port.has_passed(self.cleaned) {
-                let moment = flash.port.join(self.frames.ready(&flash.port, *frame), self.cleaned);
-                self.frames.set_ready(&flash.port, *frame, moment);
-            }
+            self.frames.hold(&mut flash.port, *frame, self.cleaned);
             if self.cooperates {
                 let told = self.message(flash);
                 let relied_on = below.set_removable(flash, page.lpn, false, told);
