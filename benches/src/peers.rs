@@ -122,6 +122,7 @@ fn whole_runs(scale: &Scale) {
 fn side_by_side(scale: &Scale) {
     let (device, keys) = mixed_settings(scale);
     let device = load("ideal-page", &device);
+    let mut copies = 0.0;
     for (name, source) in [
         ("that make their requests in line", load_source_in_line(&device, "uniform", &keys)),
         ("that have a thread each for their requests", load_source(&device, "uniform", &keys)),
@@ -129,7 +130,9 @@ fn side_by_side(scale: &Scale) {
         let one = || {
             let options = RunOptions::default();
             let outcome = simulate(&device, &*source, &options, &RunControl::default(), &mut ());
-            outcome.unwrap_or_else(|error| panic!("{error}"))
+            let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(outcome.error, None);
+            outcome
         };
         let both = || {
             let (twin, outcome) = twice(one);
@@ -142,8 +145,13 @@ fn side_by_side(scale: &Scale) {
             2.0 / ratio,
             hash(&outcome)
         );
+        copies = outcome
+            .summary
+            .write_amplification
+            .as_ref()
+            .map_or(0.0, |amplification| amplification.total - 1.0);
     }
-    let kernel = || super::kernel::<true>(scale, scale.pages / 64, 4.87).ns_per_write;
+    let kernel = || super::kernel::<true>(scale, scale.pages / 64, copies).ns_per_write;
     let (one, (first, second)) = (kernel(), twice(kernel));
     println!("    two prefetching kernels: {:.2} times the throughput of one", one / first + one / second);
 }

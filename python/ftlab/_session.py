@@ -226,9 +226,8 @@ class Session:
             ``latency_ns``, ``op``, ``lba``, ``sectors``, ``stream``, ``fua``. Times are rounded to nanoseconds.
 
         Raises:
-            SessionError: A request is beyond the drive, and not clipped, or empty, or its time is before another one's:
-                nothing was sent.
-                Or the session is closed.
+            SessionError: A request is empty, or beyond the drive and not clipped, or its time is before another one's:
+                nothing was sent. Or the session is closed.
             InputError: The table cannot be read.
             ConfigError: An option is refused.
             RunError: The drive has failed. The next call of :meth:`advance` returns what had completed.
