@@ -1,5 +1,6 @@
 //! Large tables that are touched at random.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -25,15 +26,58 @@ const LARGEST_DENSE: usize = 16 << 20;
 /// The system may refuse to promise memory for larger ones, though little of them will be touched.
 const LARGEST_PROMISED: usize = 1 << 30;
 
-/// So many bytes of a table are brought to large pages at once.
-const GATHERED_AT_ONCE: usize = 32 << 20;
-
 /// The pages of memory that a table is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pages {
     Small,
     /// From the first touch on.
     Large,
+}
+
+/// The parts of a table that are on small pages, and when to look which of them were touched.
+///
+/// A small page costs some microseconds when it is touched first, and a large one as much as a hundred small ones. So parts that were
+/// touched here and there are brought to large pages soon.
+#[derive(Debug)]
+struct SmallParts {
+    /// By number; those that were looked at last are at the end.
+    left: VecDeque<u32>,
+    /// Parts that this round has not looked at.
+    in_round: usize,
+    /// Touches before the next round.
+    wait: u32,
+}
+
+impl SmallParts {
+    /// So many parts are looked at together, and the next ones so many touches later.
+    const TOGETHER: usize = 16;
+    const TOUCHES_APART: u32 = 256;
+
+    fn of<T>(table: &[T]) -> Option<Self> {
+        let parts = paging::parts(table);
+        // Scattered touches have come to more than a quarter of the pages then.
+        let wait = (parts * paging::SMALL_PAGES / 3) as u32;
+        (parts > 0).then(|| Self { left: (0..parts as u32).collect(), in_round: parts, wait })
+    }
+
+    /// Bring the next parts of `table` to large pages, as far as they were touched. How many touches later to look again; each
+    /// round waits for twice as many as the one before.
+    fn look<T>(&mut self, table: &[T]) -> u32 {
+        let looks = self.in_round.min(Self::TOGETHER);
+        for _ in 0..looks {
+            let Some(part) = self.left.pop_front() else { break };
+            if !paging::gather(table, part as usize) {
+                self.left.push_back(part);
+            }
+        }
+        self.in_round -= looks;
+        if self.in_round > 0 {
+            return Self::TOUCHES_APART;
+        }
+        self.in_round = self.left.len();
+        self.wait = self.wait.saturating_mul(2);
+        self.wait
+    }
 }
 
 /// A table of `len` times `value`, on large pages too. Once the end is asked for it stays zeros: nobody reads it any more.
@@ -53,48 +97,64 @@ mod paging {
     use super::Pages;
 
     /// A large page.
-    pub(super) const LARGE: usize = 1 << 21;
+    const LARGE: usize = 1 << 21;
     const SMALL: usize = 1 << 12;
+    pub(super) const SMALL_PAGES: usize = LARGE / SMALL;
     /// Of Linux 6.1 on; not in the headers of every C library.
     const MADV_COLLAPSE: libc::c_int = 25;
 
+    /// Where the first part of a table starts.
+    fn first_part<T>(table: &[T]) -> usize {
+        (table.as_ptr() as usize).next_multiple_of(LARGE)
+    }
+
+    /// How many large pages lie within a table.
+    pub(super) fn parts<T>(table: &[T]) -> usize {
+        (table.as_ptr() as usize + size_of_val(table)).saturating_sub(first_part(table)) / LARGE
+    }
+
     pub(super) fn advise<T>(table: &[T], pages: Pages) {
         let advice = if pages == Pages::Small { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };
-        let start = (table.as_ptr() as usize).next_multiple_of(LARGE);
-        let end = table.as_ptr() as usize + size_of_val(table);
-        if start + LARGE <= end {
+        let parts = parts(table);
+        if parts > 0 {
             // SAFETY: the range lies within one allocation of ours; the advice changes how it is paged, not what it holds.
             // It may be refused, and then nothing changes.
-            unsafe { libc::madvise(start as *mut libc::c_void, (end - start) / LARGE * LARGE, advice) };
+            unsafe { libc::madvise(first_part(table) as *mut libc::c_void, parts * LARGE, advice) };
         }
     }
 
-    /// Bring the bytes from `from` to `end` of a table to large pages, as far as a quarter of such a page has been touched.
-    pub(super) fn gather<T>(table: &[T], from: usize, end: usize) {
-        let start = table.as_ptr() as usize;
-        let (mut at, end) = ((start + from).next_multiple_of(LARGE), start + end.min(size_of_val(table)));
-        while at + LARGE <= end {
-            let mut touched = [0_u8; LARGE / SMALL];
-            let page = at as *mut libc::c_void;
-            // SAFETY: the range lies within one allocation of ours, and there is a byte for each small page of it. Where pages
-            // are larger than that, fewer are written.
-            let known = unsafe { libc::mincore(page, LARGE, touched.as_mut_ptr().cast()) } == 0;
-            if known && touched.iter().filter(|byte| **byte & 1 == 1).count() >= touched.len() / 4 {
-                for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
-                    // SAFETY: as in `advise`.
-                    unsafe { libc::madvise(page, LARGE, advice) };
-                }
+    /// Bring a part of a table to a large page, if a quarter of its small ones was touched; whether it was.
+    pub(super) fn gather<T>(table: &[T], part: usize) -> bool {
+        debug_assert!(part < parts(table));
+        let page = (first_part(table) + part * LARGE) as *mut libc::c_void;
+        let mut touched = [0_u8; SMALL_PAGES];
+        // SAFETY: the range lies within one allocation of ours, and there is a byte for each small page of it. Where pages
+        // are larger than that, fewer are written.
+        let known = unsafe { libc::mincore(page, LARGE, touched.as_mut_ptr().cast()) } == 0;
+        let enough = known && touched.iter().filter(|byte| **byte & 1 == 1).count() >= SMALL_PAGES / 4;
+        if enough {
+            for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
+                // SAFETY: as in `advise`.
+                unsafe { libc::madvise(page, LARGE, advice) };
             }
-            at += LARGE;
         }
+        enough
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod paging {
+    pub(super) const SMALL_PAGES: usize = 1;
+
+    pub(super) fn parts<T>(_: &[T]) -> usize {
+        0
+    }
+
     pub(super) fn advise<T>(_: &[T], _: super::Pages) {}
 
-    pub(super) fn gather<T>(_: &[T], _: usize, _: usize) {}
+    pub(super) fn gather<T>(_: &[T], _: usize) -> bool {
+        true
+    }
 }
 
 use paging::advise;
@@ -145,9 +205,9 @@ pub(crate) struct Table<T> {
     /// Changed since `shared` was written.
     changed: AtomicBool,
     memory: Memory,
-    /// So many bytes of it have been brought to large pages, or need not be. What follows is on small ones, as little of it
-    /// may be touched.
-    gathered: usize,
+    /// Touches until parts of it are looked at.
+    until_look: u32,
+    small: Option<Box<SmallParts>>,
     shared: Mutex<Option<Arc<Shared>>>,
 }
 
@@ -193,7 +253,8 @@ impl<T> From<Vec<T>> for Table<T> {
             len,
             changed: AtomicBool::new(true),
             memory,
-            gathered: usize::MAX,
+            until_look: u32::MAX,
+            small: None,
             shared: Mutex::new(None),
         }
     }
@@ -214,8 +275,8 @@ impl Plain for u64 {}
 const LEAST_SHARED: usize = 1 << 22;
 
 impl<T: Plain + Default> Table<T> {
-    /// Zeros of which perhaps little will be touched: a large table takes memory by small pages, until it is
-    /// made [denser](Self::make_denser).
+    /// Zeros of which perhaps little will be touched: a large table takes memory by small pages, as far as few of them are
+    /// [touched](Self::touched).
     pub(crate) fn sparse_zeros(len: usize) -> Self {
         let bytes = len * size_of::<T>();
         if bytes <= LARGEST_DENSE {
@@ -224,7 +285,8 @@ impl<T: Plain + Default> Table<T> {
         let mapped = if bytes > LARGEST_PROMISED { Self::unpromised_zeros(len) } else { None };
         let mut table = mapped.unwrap_or_else(|| vec![T::default(); len].into());
         advise(&table, Pages::Small);
-        table.gathered = 0;
+        table.small = SmallParts::of(&table).map(Box::new);
+        table.until_look = table.small.as_ref().map_or(u32::MAX, |small| small.wait);
         table
     }
 
@@ -241,7 +303,8 @@ impl<T: Plain + Default> Table<T> {
             len,
             changed: AtomicBool::new(true),
             memory: Memory::Mapped,
-            gathered: usize::MAX,
+            until_look: u32::MAX,
+            small: None,
             shared: Mutex::new(None),
         })
     }
@@ -253,34 +316,35 @@ impl<T: Plain + Default> Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Much of it is going to be touched: bring the next part of it to large pages. To be called now and then, for whoever
-    /// watches memory to see how it grows. What was hardly touched stays on small pages.
-    #[inline]
-    pub(crate) fn make_denser(&mut self) {
-        if self.gathered < self.len * size_of::<T>() {
-            self.gather_more();
-        }
-    }
-
-    /// Whether some of it may still have to be brought to large pages.
-    #[cfg(test)]
-    pub(crate) fn is_sparse(&self) -> bool {
-        self.gathered < self.len * size_of::<T>()
-    }
-
-    /// All of it is going to be entered now.
-    pub(crate) fn make_dense(&mut self) {
-        if self.gathered == 0 {
-            advise(self, Pages::Large);
-            self.gathered = usize::MAX;
+    /// So many places of it were changed. Now and then, this brings parts of it to large pages: in steps, for whoever watches
+    /// memory to see how it grows. What was hardly touched stays on small pages.
+    #[inline(always)]
+    pub(crate) fn touched(&mut self, places: u32) {
+        let (left, has_passed) = self.until_look.overflowing_sub(places);
+        self.until_look = left;
+        if has_passed {
+            self.look();
         }
     }
 
     #[cold]
-    fn gather_more(&mut self) {
-        let from = self.gathered;
-        self.gathered += GATHERED_AT_ONCE;
-        paging::gather(self, from, self.gathered);
+    fn look(&mut self) {
+        let mut small = self.small.take();
+        self.until_look = small.as_mut().map_or(u32::MAX, |parts| parts.look(self));
+        self.small = small.filter(|parts| !parts.left.is_empty());
+    }
+
+    /// Parts of it on small pages.
+    #[cfg(test)]
+    pub(crate) fn small_parts(&self) -> usize {
+        self.small.as_ref().map_or(0, |parts| parts.left.len())
+    }
+
+    /// All of it is going to be entered now.
+    pub(crate) fn make_dense(&mut self) {
+        if self.small.take().is_some() {
+            advise(self, Pages::Large);
+        }
     }
 }
 
@@ -311,7 +375,8 @@ impl<T: Plain> Table<T> {
             len: self.len,
             changed,
             memory: Memory::Mapped,
-            gathered: usize::MAX,
+            until_look: u32::MAX,
+            small: None,
             shared: Mutex::new(Some(shared)),
         })
     }
@@ -427,25 +492,52 @@ mod tests {
     fn sparse_tables_hold_what_dense_ones_hold() {
         for len in [LARGEST_DENSE / 8 + 1, LARGEST_PROMISED / 8 + 1] {
             let mut sparse = Table::<u64>::sparse_zeros(len);
-            assert_eq!(sparse.gathered, 0);
+            let parts = paging::parts(&sparse);
+            assert_eq!(sparse.small_parts(), parts);
             let mut dense = Table::<u64>::sparse_zeros(len);
             dense.make_dense();
-            assert_eq!((dense.gathered, dense[len - 1]), (usize::MAX, 0));
+            assert_eq!((dense.small_parts(), dense[len - 1]), (0, 0));
             for at in (0..len).step_by(len / 3) {
                 sparse[at] = at as u64 + 1;
             }
             let pages: Vec<u64> = sparse.iter().step_by(len / 3).copied().collect();
-            // One part of it is touched everywhere.
+            // At least one part of it is touched everywhere.
             sparse[..1 << 19].fill(7);
-            for _ in 0..=len * 8 / GATHERED_AT_ONCE {
-                sparse.make_denser();
+            for _ in 0..=2 * parts {
+                sparse.look();
             }
-            assert!(sparse.gathered >= len * 8 && sparse[1..1 << 19].iter().all(|value| *value == 7));
+            assert!(sparse.small_parts() < parts || parts == 0, "{} of {parts}", sparse.small_parts());
+            assert!(sparse[1..1 << 19].iter().all(|value| *value == 7));
             sparse[0] = pages[0];
             assert!(sparse.iter().step_by(len / 3).eq(&pages));
             assert_eq!(pages, (0..len as u64).step_by(len / 3).map(|at| at + 1).collect::<Vec<_>>());
         }
-        assert_eq!(Table::<u64>::sparse_zeros(100).gathered, usize::MAX);
+        assert_eq!(Table::<u64>::sparse_zeros(100).small_parts(), 0);
+    }
+
+    /// Scattered touches bring a table to large pages before most of its small ones were taken; touches of one place do not.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn scattered_touches_make_a_table_dense_early() {
+        let pages = LARGEST_DENSE / 4096 * 2;
+        let mut table = Table::<u32>::sparse_zeros(pages * 1024);
+        let mut rng = crate::rng::Rng::new(1, "scattered touches");
+        let mut touches = 0;
+        while table.small_parts() > 0 {
+            table[rng.below(pages as u64) as usize * 1024] += 1;
+            table.touched(1);
+            touches += 1;
+            assert!(touches < pages, "{} parts are left", table.small_parts());
+        }
+        assert!(touches >= pages / 4, "{touches}");
+        let mut table = Table::<u32>::sparse_zeros(pages * 1024);
+        for _ in 0..10 * pages {
+            table[0] += 1;
+            table.touched(1);
+        }
+        assert!(table.small_parts() > 0);
+        let looks_after = table.small.as_ref().unwrap().wait as usize;
+        assert!(looks_after > pages, "no look is due for long: {looks_after}");
     }
 
     #[test]

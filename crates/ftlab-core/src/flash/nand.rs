@@ -28,10 +28,6 @@ const PADDING: u32 = 3;
 /// Spare area of the slots of a summary page.
 const METADATA: u32 = 4;
 
-/// A drive is densely touched once a block in so many was written, the fill by formula left out, and two open ones of each
-/// plane. Pages of memory have 1,024 entries: scattered writes have touched two fifths of them by then.
-const SPARSE_SHARE: u32 = 2048;
-
 /// What of a block was not entered, since the formula of the fill says it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -83,8 +79,6 @@ pub struct NandArray {
     openings: u32,
     /// How the drive was filled, if nobody has written that.
     filled: Option<Arc<Filled>>,
-    /// Of the openings, those of blocks of which nothing was entered then.
-    filled_blocks: u32,
     /// By block; empty where there is no such fill.
     by_formula: Vec<ByFormula>,
     /// With verification.
@@ -93,19 +87,7 @@ pub struct NandArray {
 
 impl Taped for NandArray {
     fn tape(&mut self, tape: &mut Tape<'_>) -> std::io::Result<()> {
-        let Self {
-            geometry,
-            spare,
-            valid,
-            blocks,
-            purposes,
-            openings,
-            filled,
-            filled_blocks,
-            by_formula,
-            contents,
-        } = self;
-        filled_blocks.tape(tape)?;
+        let Self { geometry, spare, valid, blocks, purposes, openings, filled, by_formula, contents } = self;
         Filled::tape(filled, geometry, tape)?;
         by_formula.tape(tape)?;
         if by_formula.len() != if filled.is_some() { blocks.len() } else { 0 } {
@@ -131,7 +113,6 @@ impl NandArray {
             purposes: vec![Purpose::default(); geometry.blocks() as usize],
             openings: 0,
             filled: None,
-            filled_blocks: 0,
             by_formula: Vec::new(),
             contents: verify.then(|| Contents::new(geometry)),
             geometry: geometry.clone(),
@@ -292,28 +273,11 @@ impl NandArray {
     /// Number the opening of an erased block, which is for `role` from its first program on.
     pub fn open(&mut self, block: BlockId, role: Role) {
         self.openings += 1;
-        if self.is_dense() {
-            self.valid.make_denser();
-        }
-        // Spare areas are entered block after block: before that, those that were written lie together.
-        if self.written_blocks() >= self.blocks.len() as u32 {
-            self.spare.make_denser();
-        }
+        let units = self.geometry.units_per_block();
+        self.spare.touched(units);
+        self.valid.touched(units);
         self.blocks[block.index()].sequence = self.openings;
         self.purposes[block.index()] = Purpose::new(role, false);
-    }
-
-    /// Whether so much was written that tables are touched everywhere.
-    #[inline]
-    pub fn is_dense(&self) -> bool {
-        let geometry = &self.geometry;
-        self.written_blocks() > geometry.blocks() / SPARSE_SHARE + 2 * geometry.planes()
-    }
-
-    /// Openings of blocks, those left out that the formula of the fill has written.
-    #[inline]
-    fn written_blocks(&self) -> u32 {
-        self.openings - self.filled_blocks
     }
 
     /// An erased block takes the place of another, which was opened as the `sequence`-th.
@@ -589,7 +553,6 @@ impl NandArray {
         let first = self.take_pages(PageAt { block, index: 0 }, pages, Command::Program, cause)?;
         self.blocks[block.index()].valid = self.geometry.data_units_per_block() as u16;
         self.by_formula[block.index()] = ByFormula::SpareAndValidity;
-        self.filled_blocks += 1;
         Ok(first)
     }
 
@@ -965,26 +928,21 @@ mod tests {
     use crate::config::DeviceConfig;
     use crate::plane_order::{AllocationOrder, PlaneOrder};
 
-    /// Spare areas that a formula stands for have not been touched: only what was written since counts.
+    /// Spare areas that a formula stands for have not been touched, whatever is counted when blocks are opened.
     #[test]
-    fn spare_areas_become_denser_once_as_many_blocks_were_written_as_there_are() {
+    fn spare_areas_stay_on_small_pages_as_long_as_a_formula_stands_for_them() {
         let text = r#"{ "geometry": { "channels": 1, "ways": 1, "dies": 1, "planes": 1, "blocks_per_plane": 20000,
             "pages_per_block": 256, "page_bytes": 4096 } }"#;
         let geometry = serde_json::from_str::<DeviceConfig>(text).unwrap().to_geometry();
         let order = PlaneOrder::new(&geometry, AllocationOrder::default(), true);
         let filled = Arc::new(Filled::new(&geometry, &order, 1));
         let mut nand = NandArray::new(&geometry, false);
-        assert!(nand.spare.is_sparse());
-        let blocks = || (0..geometry.blocks()).map(BlockId);
-        for block in blocks() {
+        let parts = nand.spare.small_parts();
+        assert_eq!(parts > 0, cfg!(target_os = "linux"));
+        for block in (0..geometry.blocks()).map(BlockId) {
             nand.open(block, Role::Data);
             nand.program_as_filled(block, &filled, Cause::Host).unwrap();
         }
-        assert!(nand.spare.is_sparse() && !nand.is_dense());
-        for block in blocks() {
-            assert!(nand.spare.is_sparse());
-            nand.open(block, Role::Data);
-        }
-        assert!(!nand.spare.is_sparse() && nand.is_dense());
+        assert_eq!(nand.spare.small_parts(), parts);
     }
 }

@@ -56,11 +56,13 @@ impl<const PLAIN: bool> PageMap<PLAIN> {
     #[inline(always)]
     pub fn set(&mut self, lpn: Lpn, ppn: Ppn) {
         self.entries[lpn.index()] = ppn.0 + Self::BIAS;
+        self.entries.touched(1);
     }
 
     /// It is nowhere any more.
     pub fn clear(&mut self, lpn: Lpn) {
         self.entries[lpn.index()] = NOWHERE;
+        self.entries.touched(1);
     }
 
     /// Units of pages that fill blocks in turn are there now, `starts` being the first units of the blocks. `scratch` is
@@ -69,6 +71,7 @@ impl<const PLAIN: bool> PageMap<PLAIN> {
         let entries = &mut self.entries[units.start as usize..units.end as usize];
         let entry = |start: &Ppn| Ppn(start.0 + Self::BIAS);
         access::enter_in_turn(entries, &starts.iter().map(entry), slots, scratch);
+        self.entries.touched(units.len() as u32);
     }
 
     /// The same of all units below `end` that have no entry, where `filled` says where they are: nothing is entered.
@@ -76,12 +79,6 @@ impl<const PLAIN: bool> PageMap<PLAIN> {
         debug_assert!(!PLAIN, "an entry of 0 is a physical unit");
         self.filled.get_or_insert_with(|| Arc::clone(filled));
         self.filled_units = end;
-    }
-
-    /// Much of it is going to be touched: see [`Table::make_denser`].
-    #[inline]
-    pub fn make_denser(&mut self) {
-        self.entries.make_denser();
     }
 
     /// Ask the processor for the entry of a unit.

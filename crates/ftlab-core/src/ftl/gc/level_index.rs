@@ -38,8 +38,6 @@ pub struct LevelIndex {
     tops: Table<u64>,
     /// No level of the plane below this has a block.
     lowest: Vec<u32>,
-    /// Blocks that are still to come until tables become [denser](Table::make_denser).
-    until_dense: u32,
     /// The row after the last one taken (`TieBreak::Next`).
     next_row: Vec<u32>,
     tie: TieBreak,
@@ -56,7 +54,6 @@ impl Taped for LevelIndex {
             words_per_level: _,
             tops,
             lowest,
-            until_dense,
             next_row,
             tie: _,
         } = self;
@@ -64,7 +61,6 @@ impl Taped for LevelIndex {
         tape.table(summary)?;
         tape.table(tops)?;
         lowest.tape(tape)?;
-        until_dense.tape(tape)?;
         next_row.tape(tape)
     }
 }
@@ -92,7 +88,6 @@ impl LevelIndex {
             summary: Table::sparse_zeros(planes * levels as usize * words_per_level),
             words_per_level,
             tops: Table::sparse_zeros(planes * levels as usize),
-            until_dense: geometry.blocks(),
             next_row: vec![0; planes],
             lowest: vec![levels; planes],
             tie,
@@ -117,12 +112,9 @@ impl LevelIndex {
     /// Add a block that is not in the index.
     #[inline]
     pub fn insert(&mut self, block: BlockId, level: u32) {
-        self.until_dense = self.until_dense.saturating_sub(1);
-        if self.until_dense == 0 {
-            self.rows.make_denser();
-            self.summary.make_denser();
-            self.tops.make_denser();
-        }
+        self.rows.touched(1);
+        self.summary.touched(1);
+        self.tops.touched(1);
         let (plane, base, row) = self.place(block);
         self.set(plane, base, row, level);
     }

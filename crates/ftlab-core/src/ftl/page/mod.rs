@@ -243,9 +243,6 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         }
         let block = self.blocks.open(nand, plane, slot, keep)?;
         self.block_opened(nand, plane, slot, block);
-        if nand.is_dense() {
-            self.table.map.make_denser();
-        }
         Some(block)
     }
 
