@@ -224,3 +224,51 @@ def test_nothing_is_sent_beyond_a_small_drive() -> None:
     told = str(found.findings["chunk_bytes"])
     assert "runs have no length" in told
     assert "refuses" not in told
+
+
+SLOW_LINK = ("timing.read_us=25", "host.link_mb_per_s=15", "host.overhead_us=50")
+ONE_DIE = ("geometry.channels=1", "geometry.ways=1", "precondition.kind=none")
+MLC = ("cell.kind=mlc", "timing.program_us={lsb=500, msb=1200}", "timing.erase_us=3000", "precondition.kind=none")
+BUFFER = ("buffer.kind=lru", "buffer.bytes=1MiB", "buffer.access_us=2")
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("keys", "unknown"),
+    [
+        (SLOW_LINK, {"page_bytes", "channels", "read_ns"}),
+        (("geometry.page_bytes=16384", "timing.read_us=14", "host.link_mb_per_s=20"), {"page_bytes", "read_ns"}),
+        ((*ONE_DIE, "geometry.planes=2", "timing.independent_planes=true"), {"block_bytes", "erase_ns"}),
+        ((*ONE_DIE, "geometry.planes=4", "timing.independent_planes=true"), {"block_bytes", "erase_ns"}),
+        ((*MLC, "ftl.kind=bast"), {"erase_ns"}),
+        ((*MLC, "ftl.kind=fast"), {"erase_ns"}),
+        ((*BUFFER, "buffer.mb_per_s=3000", "buffer.hiding=0.5", "host.link_mb_per_s=600"), {"link_mb_per_s", "read_ns"}),
+        ((*BUFFER, "buffer.kind=bplru", "buffer.hiding=0.5", "host.link_mb_per_s=600"), {"link_mb_per_s"}),
+        ((*BUFFER, "buffer.write=through"), set()),
+        (("buffer.kind=lru", "buffer.bytes=4096", "buffer.access_us=2"), {"buffer_bytes", "read_buffer_bytes"}),
+        (("map_cache.kind=dftl", "map_cache.bytes=8192", "precondition.kind=none"), {"link_mb_per_s"}),
+        (("timing.command_us=2", "ftl.kind=block", "precondition.kind=none"), set()),
+    ],
+)
+def test_what_hides_a_part_of_a_drive_makes_it_unknown_and_not_wrong(keys: tuple[str, ...], unknown: set[str]) -> None:
+    drive = changed("geometry.blocks_per_plane=256", "host.overhead_us=5", "host.link_mb_per_s=300", *keys)
+    found = Flow(SimulatedTarget(drive)).run()
+    true = truths(drive)
+    wrong = {
+        name: (finding.value, true[name])
+        for name, finding in found.findings.items()
+        if name in true and finding.status == "found" and not is_right(finding, true[name])
+    }
+    assert not wrong
+    assert {name for name in unknown if found.findings[name].status == "found"} == set()
+    assert all(finding.status != "conflict" for name, finding in found.findings.items() if name != "program_ns")
+
+
+def test_a_size_that_is_no_multiple_of_a_page_has_a_model() -> None:
+    drive = changed("geometry.channels=3", "geometry.page_bytes=8192", "geometry.mapping_unit_bytes=2048")
+    target = SimulatedTarget(drive)
+    assert target.capacity * 512 % 8192
+    text, model, assumed = describe(Flow(target, only=("page_bytes",)).run(), target.capacity)
+    assert "mapping_unit_bytes = 4096  # assumed" in text
+    assert "mapping_unit_bytes" in assumed
+    assert model.logical_bytes == target.capacity * 512

@@ -189,6 +189,12 @@ def test_tables_say_which_writes_are_fua(made: Any, flags: Any) -> None:
         ({"sectors": [0, 8, 8, 0]}, "0"),
         ({"op": "read", "lba": 0, "sectors": 8}, "op: expected one dimension, found 0"),
         ({"lba": [[0], [0, 8], 0, 0]}, "column lba"),
+        ({"sectors": [8, 8, 8, 8]}, "row 3: sectors = 8, expected 0: a flush has no size"),
+        ({"arrival_ns": [0.0, 1.0, 2.0, 2.0**64]}, r"row 3: arrival_ns = 1\.8446744073709552e\+19, expected"),
+        ({"lba": [True, False, True, False]}, "column lba: expected whole numbers, found bool"),
+        ({"sectors": np.array([True, True, True, False])}, "column sectors: expected whole numbers, found bool"),
+        ({"op": [True, False, True, True]}, "row 0: op has no name"),
+        ({"op": [], "lba": [], "sectors": [], "arrival_ns": []}, "table of requests: it has no request"),
     ],
 )
 def test_wrong_tables_name_the_place(changes: dict[str, Any], message: str) -> None:

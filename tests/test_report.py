@@ -599,6 +599,18 @@ def test_policies_are_compared_whatever_varies_first() -> None:
     )
     assert table is not None
     assert str(table.rows[0][3]).startswith("+1 ± ")
+    # A seed that lacks points, as in a study that is not done, stands for no others: it is left out, or the points are.
+    third = frame.filter(seed=1).with_columns(
+        seed=pl.lit(3, dtype=pl.Int64), key=pl.col("key") + "c", **{shown[0]: pl.col(shown[0]) + 0.2}
+    )
+    some = pl.concat([frame, third.filter(workload="uniform")])
+    assert rows(some)[0][3] == "+0.5 ± 0"
+    late = pl.concat([frame, third.filter((pl.col("workload") != "uniform") | (pl.col("ftl.over_provisioning") < 0.2))])
+    assert rows(late)[0][3] == "+0 ± 0"
+    # Where each seed has points of its own, all stay.
+    apart = frame.filter((pl.col("workload") == "uniform") == (pl.col("seed") == 1))
+    assert str(rows(apart)[0][3]).split()[2] == "19"
+    assert not study._averaged(apart, "ftl.gc", ["workload", "ftl.over_provisioning"], shown[0])[1]
     unsteady = frame.with_columns(
         warnings=pl.when(seed=2, workload="zipf").then(pl.lit("not_steady")).otherwise(pl.lit(""))
     )

@@ -257,6 +257,13 @@ def test_requests_of_a_workload_are_written_as_a_run_serves_them(tmp_path: Path)
     table = pl.read_parquet(tmp_path / "mixed.parquet")
     again = package.convert(table, tmp_path / "again.parquet")
     assert pl.read_parquet(again.trace.path).equals(table)
+    # The address of a flush does not count, and whoever gave the table keeps it.
+    placed = table.with_columns(lba=pl.when(op="flush").then(77).otherwise("lba").cast(pl.UInt64))
+    flushes = package.convert(placed, tmp_path / "flushes.parquet")
+    assert pl.read_parquet(flushes.trace.path).equals(table)
+    own = {name: placed[name].to_numpy().copy() for name in ("op", "lba", "sectors")}
+    package.convert(own, tmp_path / "own.parquet")
+    assert (own["lba"] == placed["lba"].to_numpy()).all()
     with pytest.raises(package.InputError, match=r"^trace: found int, expected ftlab.Trace or its path"):
         package.convert(3, tmp_path / "x.csv")
     with pytest.raises(package.ConfigError, match=r"^seed = 3: belongs to a workload$"):

@@ -65,7 +65,7 @@ def _array(column: Any) -> np.ndarray[Any, Any]:
 def _operations(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     import numpy as np
 
-    if values.dtype.kind in "iub":
+    if values.dtype.kind in "iu":
         return values
     names, codes = np.unique(values.astype(str), return_inverse=True)
     table = {name: code for code, full in enumerate(OPERATIONS) for name in (full, full[0])}
@@ -88,13 +88,29 @@ def _checked(name: str, values: np.ndarray[Any, Any], kind: str) -> np.ndarray[A
         gaps = np.flatnonzero(is_gap)
         if gaps.size:
             raise InputError(f"row {int(gaps[0])}: {name} is missing, expected a whole number from 0 to {limit}")
-    if values.dtype.kind not in "iubf":
+    # Yes and no are numbers where 0 and 1 are all that there is.
+    if values.dtype.kind not in ("iubf" if limit == 1 else "iuf"):
         raise InputError(f"column {name}: expected whole numbers, found {values.dtype}")
-    wrong = np.flatnonzero((values < 0) | (values > limit) | (np.mod(values, 1) != 0))
+    # The largest number may be none that has a fraction point, but the one after it is.
+    too_large = values >= float(limit + 1) if values.dtype.kind == "f" else values > limit
+    wrong = np.flatnonzero((values < 0) | too_large | (np.mod(values, 1) != 0))
     if wrong.size:
         row = int(wrong[0])
         raise InputError(f"row {row}: {name} = {values[row]}, expected a whole number from 0 to {limit}")
     return np.ascontiguousarray(values, dtype=kind)
+
+
+def _settle_flushes(columns: dict[str, Any]) -> None:
+    """A flush has no size, and no address whatever is in its column."""
+    import numpy as np
+
+    flushes = columns["op"] == OPERATIONS.index("flush")
+    wrong = np.flatnonzero(flushes & (columns["sectors"] != 0))
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(f"row {row}: sectors = {columns['sectors'][row]}, expected 0: a flush has no size")
+    if flushes.any():
+        columns["lba"] = np.where(flushes, 0, columns["lba"]).astype("<u8")
 
 
 def source_of(table: Any, name: str = "table") -> _native.Source:
@@ -104,11 +120,11 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
         table: A structured NumPy array, a dictionary of arrays, or a Polars, pandas or Arrow table. Its columns are
             ``op`` (names, or codes 0 read, 1 write, 2 trim, 3 flush), ``lba`` and ``sectors`` of 512 bytes. Optional
             are ``arrival_ns`` and ``stream`` (default 0), and ``fua`` (0 or 1, default 0): a write must be durable
-            before it completes. Rows are in order of arrival.
+            before it completes. Flushes have the size 0, and their address does not count. Rows are in order of arrival.
         name: Its name in reports.
 
     Raises:
-        InputError: A column is missing, unknown, or holds what it cannot hold.
+        InputError: A column is missing, unknown, or holds what it cannot hold. Or there is no request.
     """
     import numpy as np
 
@@ -126,4 +142,8 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     for column, kind in _COLUMNS.items():
         values = columns.get(column, np.zeros(rows, dtype=kind))
         filled[column] = _checked(column, _operations(values) if column == "op" else values, kind)
+    if not rows:
+        raise InputError("table of requests: it has no request")
+    if all(values.size == rows for values in filled.values()):
+        _settle_flushes(filled)
     return _native.Source.from_columns(**filled, name=name)

@@ -18,6 +18,8 @@ from ftlab.studies.spec import VOLUME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
 
     from ftlab.studies import Store, StudyRecord
@@ -140,8 +142,47 @@ def _means(frame: pl.DataFrame, by: str, shown: Sequence[str]) -> Table | None:
     return Table("Means", [*names, "runs", *heads], rows, note, words=names, id="means")
 
 
-def _averaged(frame: pl.DataFrame, by: str, others: Sequence[str], metric: str) -> pl.DataFrame:
-    """A row for each value of an axis and each seed: the mean of a metric over the points that all values have."""
+def _numbered(keys: Sequence[Any]) -> npt.NDArray[np.intp]:
+    """The number of each key, in the order in which they are met."""
+    import numpy as np
+
+    known = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    return np.array([known[key] for key in keys], dtype=np.intp)
+
+
+def _balanced(frame: pl.DataFrame, others: Sequence[str]) -> tuple[pl.DataFrame, bool]:
+    """The rows of seeds and points of which each seed has each point; otherwise, seeds would stand for other points.
+
+    What is left out is what misses most. Where that would be half of the rows or more, all stay.
+
+    Returns:
+        The rows, and whether each seed has each point.
+    """
+    import numpy as np
+    import polars as pl
+
+    from ftlab.analysis import tables
+
+    seed, at = (_numbered(tables.keys(frame, names)) for names in (["seed"], others))
+    there = np.zeros((seed.max() + 1, at.max() + 1), dtype=bool)
+    there[seed, at] = True
+    seeds, points = np.arange(there.shape[0]), np.arange(there.shape[1])
+    while not (kept := there[np.ix_(seeds, points)]).all():
+        of_seed, of_point = kept.mean(axis=1), kept.mean(axis=0)
+        if of_seed.min() <= of_point.min():
+            seeds = np.delete(seeds, of_seed.argmin())
+        else:
+            points = np.delete(points, of_point.argmin())
+    rows = np.isin(seed, seeds) & np.isin(at, points)
+    return (frame.filter(pl.Series(rows)), True) if 2 * rows.sum() > rows.size else (frame, False)
+
+
+def _averaged(frame: pl.DataFrame, by: str, others: Sequence[str], metric: str) -> tuple[pl.DataFrame, bool]:
+    """A row for each value of an axis and each seed: the mean of a metric over the points that all values have.
+
+    Returns:
+        The rows, and whether each seed has each point.
+    """
     import polars as pl
 
     from ftlab.analysis import tables
@@ -154,8 +195,12 @@ def _averaged(frame: pl.DataFrame, by: str, others: Sequence[str], metric: str) 
     if metric.startswith(_OF_NOTHING) and others:
         # What is 0 in all runs of a point was not measured there.
         whole = whole.filter((pl.col(metric) != 0).any().over(others))
+    same = True
+    if others and whole.height:
+        whole, same = _balanced(whole, others)
     told = pl.lit("") if warned.COLUMN not in frame.columns else pl.col(warned.COLUMN).fill_null("").str.join(", ")
-    return whole.group_by(by, "seed", maintain_order=True).agg(pl.col(metric).mean(), told.alias(warned.COLUMN))
+    rows = whole.group_by(by, "seed", maintain_order=True).agg(pl.col(metric).mean(), told.alias(warned.COLUMN))
+    return rows, same
 
 
 def _at_points(frame: pl.DataFrame, by: str, metric: str, baseline: Any) -> dict[Any, str]:
@@ -175,6 +220,7 @@ def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], 
     from ftlab.analysis import compare
 
     rows: list[list[Cell]] = []
+    apart = False
     for by in schemes:
         others = [axis for axis in axes if axis not in {by, "seed"} and not _follows(frame, axis, by)]
         first = frame[by][0]
@@ -183,11 +229,13 @@ def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], 
         called = f"{labels.name(by)}, with {' and '.join(along)}" if along else labels.name(by)
         for metric in shown:
             try:
-                found = compare(_averaged(frame, by, others, metric), by, metric, at=[], baseline=first)
+                averaged, same = _averaged(frame, by, others, metric)
+                found = compare(averaged, by, metric, at=[], baseline=first)
                 points = _at_points(frame, by, metric, first) if others else {}
             except ConfigError:
                 # A value has no such metric, or no point that all values have: the table of runs has them.
                 continue
+            apart = apart or not same
             name = labels.label(metric, found["mean"].abs().max()).text  # type: ignore[arg-type] # a column of floats
             for row in found.iter_rows(named=True):
                 if row["difference"] is None:
@@ -201,9 +249,11 @@ def _compared(frame: pl.DataFrame, axes: Sequence[str], schemes: Sequence[str], 
     if not rows:
         return None
     told = (
-        "Means over the points of the other axes that all values have, with 95 % confidence intervals of the "
+        "Means over the points of the other axes that all values and seeds have, with 95 % confidence intervals of the "
         "differences over seeds. Runs with the same seed are compared. A verdict is withheld where runs are not steady."
     )
+    if apart:
+        told += " Some seeds have other points than others: how points differ is in these intervals, too."
     columns = ["axis", "compared", "metric", "difference", "verdict", "at single points"]
     if all(row[-1] == "-" for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]

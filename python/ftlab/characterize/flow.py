@@ -152,7 +152,12 @@ class Characterization:
             "parameters": [finding.row() for finding in self.findings.values()],
             "requests": self.requests,
             "target_ns": _rounded(self.target_ns),
+            **({"partial": self.ended} if self.ended else {}),
         }
+
+
+# Factors on the requests that somebody would try.
+_LEAST_HELP, _MOST_HELP = 2, 10_000
 
 
 def narrow(parameter: Parameter, value: Interval) -> bool:
@@ -196,7 +201,8 @@ def judged(parameter: Parameter, said: list[tuple[Scenario, Estimate]], why_not:
     if not parameter.exact and isinstance(first.value, Interval) and not narrow(parameter, first.value):
         wide = first.value.half if parameter.kind == "share" else first.value.relative
         factor = (wide / parameter.tolerance) ** 2 if parameter.tolerance and math.isfinite(wide) else math.inf
-        more = f"; about {factor:,.0f} times the requests would do" if math.isfinite(factor) else ""
+        helps = _LEAST_HELP <= factor <= _MOST_HELP
+        more = f"; about {factor:,.0f} times the requests would do" if helps else ""
         reason = f"the interval {_text(first.value)} is wider than the tolerance{more}"
         return Finding(parameter, "unknown", None, 0.0, names, reason)
     reason = first.note
@@ -501,7 +507,7 @@ _HELPS = {
     "pairs-of-pages": ("bus_sector_ns",),
     "partial-writes": ("translation", "read_ns", "block_bytes"),
     "writes-of-one-unit": ("placement", "units"),
-    "updates-of-one-place": ("program_guess_ns", "units"),
+    "updates-of-one-place": ("program_guess_ns", "units", "placement"),
     "trimmed-writes": ("program_form",),
     "read-slope": ("page_bytes",),
     "trimmed-reads": ("read_buffer_bytes",),

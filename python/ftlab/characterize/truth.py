@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from ftlab.characterize.flow import Finding
 
 _US = 1e3
+# Orders of a buffer that keep nothing of what is read.
+_WRITES_ONLY = frozenset({"bplru", "clc", "fab", "ref"})
 
 
 def truths(device: Device) -> dict[str, float | str]:
@@ -20,6 +22,7 @@ def truths(device: Device) -> dict[str, float | str]:
     unit = geometry.get("mapping_unit_bytes") or page
     planes = geometry["planes"] if timing.get("independent_planes") else 1
     size = buffer.get("bytes", 0) if buffer.get("kind", "none") != "none" else 0
+    keeps_reads = buffer.get("kind") not in _WRITES_ONLY and buffer.get("keep_reads", True)
     kind = ftl["kind"]
     # Spare bytes that cross the bus look like a slower one.
     crossing = page + (geometry["spare_bytes"] if timing["transfer_spare"] else 0)
@@ -30,10 +33,11 @@ def truths(device: Device) -> dict[str, float | str]:
         "channels": geometry["channels"],
         "ways": geometry["ways"] * geometry.get("dies", 1) * planes,
         "bus_mb_per_s": timing["bus_mb_per_s"] * page / crossing,
-        "link_mb_per_s": host["link_mb_per_s"],
+        # Whatever the rate of a link that takes no time, a buffer's is the first that data meet.
+        "link_mb_per_s": host["link_mb_per_s"] or (buffer.get("mb_per_s", 0.0) if size else 0.0),
         "host_overhead_ns": host.get("overhead_us", 0.0) * _US,
         "buffer_bytes": size,
-        "read_buffer_bytes": size,
+        "read_buffer_bytes": size if keeps_reads else 0,
         "write_policy": buffer.get("write", "back") if size else "none",
         "translation": kind,
         "trim_effective": "yes",
@@ -41,9 +45,11 @@ def truths(device: Device) -> dict[str, float | str]:
         "over_provisioning": device.physical_bytes / device.logical_bytes - 1,
     }
     true |= _collection(device, all_keys)
-    for name, key in (("read_ns", "read_us"), ("program_ns", "program_us"), ("erase_ns", "erase_us")):
+    # Each command begins with its own time, which nobody can see apart; a transfer is seen apart from a program.
+    apart = page * _US / timing["bus_mb_per_s"] if _includes_transfer(timing) else 0.0
+    for name, key, less in (("read_ns", "read_us", 0), ("program_ns", "program_us", apart), ("erase_ns", "erase_us", 0)):
         if isinstance(timing[key], (int, float)):
-            true[name] = timing[key] * _US
+            true[name] = (timing[key] + timing["command_us"]) * _US - less
     if size:
         true["buffer_ns"] = buffer.get("access_us", 0.0) * _US
         if buffer.get("hiding") is not None:
@@ -53,6 +59,11 @@ def truths(device: Device) -> dict[str, float | str]:
     if ftl.get("log_blocks") and kind == "bast":
         true["log_blocks"] = ftl["log_blocks"]
     return true
+
+
+def _includes_transfer(timing: dict[str, Any]) -> bool:
+    """Whether the time of a program has a transfer in it that shows: not where copies stay inside flash."""
+    return bool(timing["program_includes_transfer"] and timing["bus_mb_per_s"] and not timing["copyback"])
 
 
 def _collection(device: Device, keys: dict[str, Any]) -> dict[str, float]:

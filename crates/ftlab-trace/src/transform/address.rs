@@ -331,7 +331,7 @@ impl Stage for Units {
                 let first = request.lba / unit * unit;
                 let last = end(request).checked_next_multiple_of(unit).ok_or_else(too_high)?;
                 request.sectors = u32::try_from(last - first)
-                    .map_err(|_| format!("would have {} sectors, more than 2^32", last - first))?;
+                    .map_err(|_| format!("would have {} sectors, not below 2^32", last - first))?;
                 request.lba = first;
             }
             Ok(())

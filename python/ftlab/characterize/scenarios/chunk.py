@@ -14,21 +14,25 @@ _MOST, _REGION = 24, 96 * MIB
 _SURE = 0.8
 # Reads of one unit wait for as long, wherever they are.
 _ALIKE = 0.9
+# A wait for a unit must be longer than what a sector takes on its way to the host: all reads wait for that.
+_WAY = 0.8
 
 
-def _share(bench: Bench, region: int, size: int, distance: int, alone: float, wait: float) -> tuple[float, float]:
-    """Which share of pairs at a distance wait for each other, and the median wait."""
+def _share(
+    bench: Bench, region: int, size: int, distance: int, alone: float, waits: tuple[float, float]
+) -> tuple[float, float]:
+    """Which share of pairs at a distance wait for each other, and the median wait; `waits` are the longest and the shortest."""
     places = size // SECTOR_BYTES // (2 * distance)
     # One pair says nothing.
     if places <= 1:
-        return 1.0, wait
+        return 1.0, waits[0]
     count = min(_MOST, places)
     # Spread over the region, at multiples of twice the distance.
     first = region + (np.arange(count) * places // count) * 2 * distance
     bench.scrub()
     _, second = bench.together(first, first + distance, (1, 1))
-    waits = second - alone
-    return float(np.mean(waits > wait / 2)), float(np.median(waits))
+    waited = second - alone
+    return float(np.mean(waited > sum(waits) / 2)), float(np.median(waited))
 
 
 def _run(bench: Bench, effort: Effort) -> list[Estimate]:
@@ -39,15 +43,21 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     spots = region + (np.arange(4 * effort.repetitions) * 128 + 64) % (size // SECTOR_BYTES)
     alone = location(bench.reads(spots, 1)).value
     bench.scrub()
+    # What a second sector of the same page takes on its way.
+    way = max(0.0, location(bench.reads(spots, 2)).value - alone)
+    bench.scrub()
     near = region + np.arange(effort.repetitions) * 256 % (size // SECTOR_BYTES - _REFERENCE)
     _, second = bench.together(near, near + _REFERENCE, (1, 1))
     wait = float(np.median(second)) - alone
     if wait < 0.1 * alone:
         raise UndecidedError("two reads of one page do not wait for each other")
+    if way > _WAY * wait:
+        took = f"a sector takes {way:,.0f} ns over link and bus, and a read of one page waits {wait:,.0f} ns for another"
+        raise UndecidedError(f"{took}: waits for a unit do not show")
     distances, shares, waits = [], [], []
     distance = 2 * _REFERENCE
     while distance <= _LARGEST:
-        share, middle = _share(bench, region, size, distance, alone, wait)
+        share, middle = _share(bench, region, size, distance, alone, (wait, way))
         distances.append(distance * SECTOR_BYTES)
         shares.append(share)
         waits.append(middle)

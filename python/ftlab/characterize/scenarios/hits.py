@@ -6,12 +6,13 @@ import numpy as np
 
 from ftlab.characterize.bench import KIB, Bench
 from ftlab.characterize.detect import line, location
-from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario
+from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.target import SECTOR_BYTES
 
 _PAGES = (1, 2, 4, 8, 16)
 # Ends of pages that are read over, and reads for each repetition.
 _ENDS, _SAMPLES = 16, 16
+_NO_LONGER = "a second page takes no longer: accesses of one request go on side by side, or take no time"
 
 
 def _check(bench: Bench) -> None:
@@ -34,6 +35,8 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
         raise NotApplicableError("the link is not known")
     # With its error: of a large page the link takes longer than the buffer.
     slope = line(points).coefficients[1] - link * sectors
+    if slope.holds(0):
+        raise UndecidedError(_NO_LONGER)
     plot = Plot(
         "pages",
         "latency (ns)",
@@ -72,7 +75,10 @@ def _over(bench: Bench, effort: Effort) -> list[Estimate]:
         "latency (ns)",
         {"one page": (list(range(count)), within.tolist()), "two pages": (list(range(count)), over.tolist())},
     )
-    return [Estimate("buffer_ns", location(over) - location(within), plot=plot)]
+    more = location(over) - location(within)
+    if more.holds(0):
+        raise UndecidedError(_NO_LONGER)
+    return [Estimate("buffer_ns", more, plot=plot)]
 
 
 SLOPE = Scenario(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ftlab.characterize.bench import MIB, Bench
+from ftlab.characterize.bench import MIB, Array, Bench
 from ftlab.characterize.detect import Interval, line
 from ftlab.characterize.scenario import Effort, Estimate, NotApplicableError, Plot, Scenario, UndecidedError
 from ftlab.characterize.scenarios.updates import rhythm
@@ -15,6 +15,10 @@ from ftlab.characterize.target import SECTOR_BYTES
 _SHARES = (1, 2, 4, 6, 7)
 _PARTS = 8
 _MERGES = 8
+# Pages are of one class if they take as long, up to this share of what a merge takes.
+_SAME = 0.03
+# Medians of noise are this far apart at most, in median deviations of a round by the root of the rounds.
+_BEYOND_NOISE = 12.0
 # A merge of this many blocks erases the old block and the log block.
 _ERASES = 2
 
@@ -84,6 +88,14 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     ]
 
 
+def _classes(rounds: Array) -> tuple[float, float] | None:
+    """What pages of a block take that are fast or slow in all rounds; ``None`` where noise alone would differ as much."""
+    middles = np.median(rounds, axis=0)
+    low, high = (float(np.quantile(middles, share)) for share in (0.1, 0.9))
+    noise = float(np.median(np.abs(rounds - middles))) / np.sqrt(rounds.shape[0])
+    return (low, high) if high - low > _BEYOND_NOISE * noise else None
+
+
 def _switch(bench: Bench, effort: Effort) -> list[Estimate]:
     """Blocks that are overwritten in order: the log block takes the place of the old one, which is erased."""
     if bench.known.get("translation") not in {"bast", "fast"}:
@@ -97,10 +109,16 @@ def _switch(bench: Bench, effort: Effort) -> list[Estimate]:
     found = rhythm(latency, (block,))
     if found is None or found.period != block or found.width != 1:
         raise UndecidedError("overwriting in order has no rhythm of a block", repetitions=2)
+    extra = found.slow - found.ordinary
+    classes = _classes(latency[: latency.size // block * block].reshape(-1, block))
+    if classes is not None and classes[1] - classes[0] > _SAME * extra.value:
+        # Which of the pages the slow one is, nothing tells.
+        seen = f"pages take {classes[0]:,.0f} to {classes[1]:,.0f} ns"
+        raise UndecidedError(f"{seen}, and which of them waits for the erase is not known")
     plot = Plot(
         "page", "time until durable (ns)", {"in order": (list(range(2 * block)), latency[: 2 * block].tolist())}
     )
-    return [Estimate("erase_ns", found.slow - found.ordinary, plot=plot)]
+    return [Estimate("erase_ns", extra, plot=plot)]
 
 
 FULL = Scenario(

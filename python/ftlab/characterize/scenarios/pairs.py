@@ -29,6 +29,8 @@ _BATCHES = 4
 # A class waits longer than the one below by this many halves of its interval, and by this share of a read alone.
 _LINK = 0.4
 _CLEAR, _LEAST = 3.0, 0.005
+# Who waits for a unit waits for all of its read; less than this share of a read alone is none.
+_PART = 0.5
 # A transfer over the link that is as long hides one over the bus; a wait beside the link is none up to this share.
 _HIDES, _SAME = 1.02, 0.01
 # Whether whole pages cross the bus, whatever is wanted of them.
@@ -117,6 +119,8 @@ def measure(bench: Bench, effort: Effort, *, equal: bool) -> Pairs:
         bench.scrub()
         rest = region + bench.random.permutation(places * max(1, step // inner))[: 4 * effort.repetitions] * inner
         singles.append(bench.reads(rest, lengths[1]))
+    if any(not sum(map(len, taken)) for taken in samples.values()):
+        raise UndecidedError("the region has no room for pairs at all distances of which no page is read twice")
     alone = location(np.concatenate(singles))
     waits = []
     for distance in distances:
@@ -315,6 +319,9 @@ def _two(bench: Bench, pairs: Pairs, found: Fit, units: int, bus: Interval, plot
     if not units:
         only_flash(bench)
         return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
+    host, link = bench.interval("host_overhead_ns"), bench.interval("link_sector_ns")
+    if host is not None and link is not None and read.high < _PART * (pairs.alone - host - (link + bus) * pairs.sectors[1]).low:
+        raise UndecidedError("reads wait for a channel, and never for a unit: units come back farther apart than pairs are")
     estimates.append(Estimate("units", _exact(units), 0.99, plot))
     if bus.low <= 0:
         return estimates

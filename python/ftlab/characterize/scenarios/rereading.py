@@ -23,6 +23,8 @@ _MOST = 160 * MIB
 # A miss takes at least this many times as long as a hit, or there is no buffer.
 _SLOWER = 1.25
 _SMOOTH = 5
+# Sectors of a small page.
+_SMALL = 8
 # Pairs at each distance, the nearest distance in sectors, and shares of pairs that wait or do not.
 _PAIRS, _NEAR, _SURE = 24, 2, 0.8
 _WAIT, _LESS = 0.1, 0.7
@@ -104,10 +106,29 @@ def _is_flash(bench: Bench, end: int, held: int, levels: tuple[float, float]) ->
 
 
 def _none(bench: Bench, effort: Effort, op: int, region: int, estimate: Estimate) -> list[Estimate]:
-    """There is no buffer, unless a flush after a write says that something has kept the data."""
+    """There is no buffer, unless a flush after a write says that something has kept the data, or a single page was kept."""
+    if _keeps_the_last(bench, op, region, effort.repetitions):
+        raise UndecidedError(f"{estimate.note}, but what was used just before is read faster: there is a small memory")
     if op == WRITE and _held(bench, region, effort.repetitions):
         raise UndecidedError(f"{estimate.note}, but a flush after a write says that a buffer held it")
     return [estimate]
+
+
+def _keeps_the_last(bench: Bench, op: int, region: int, count: int) -> bool:
+    """Whether a sector is read faster right after it was written or read than after another one was.
+
+    Its neighbour is read before: where the mapping is fetched for a read, it is at hand for both.
+    """
+    step = _COARSE // SECTOR_BYTES
+    near = region + (2 * np.arange(count) + 1) * step
+    other = near + step // 2
+    order = np.column_stack([near, other, near, near] if op == READ else [near, near, other, near]).ravel()
+    # A page of 4 KiB, for which nothing is read.
+    ops = np.tile([op if op == READ else WRITE, READ, READ, READ], count)
+    sectors = np.tile([1 if op == READ else _SMALL, 1, 1, 1], count)
+    latency = bench.send(Batch.of(ops, order, sectors, gap_ns=bench.idle_ns(READ, near))).latency_ns
+    again, after_other = (3, 2) if op == READ else (1, 3)
+    return float(np.median(latency[after_other::4])) > _SLOWER * float(np.median(latency[again::4]))
 
 
 def _held(bench: Bench, region: int, count: int) -> bool:

@@ -232,6 +232,11 @@ def _run(bench: Bench, effort: Effort) -> Sequence[Estimate | Declined]:
     if again is None:
         raise UndecidedError("updates of two pages are not slow twice as often: what is counted may be requests")
     extra = found.slow - found.ordinary
+    in_turn = bench.known.get("placement") == "write_order"
+    if in_turn and found.width == 1 and again.low > (1 + _SAME) * extra.high:
+        # Updates go to all units in turn, so that one erase goes on beside the next updates.
+        seen = f"{extra.value:,.0f} ns of updates of one page, {again.value:,.0f} ns of more"
+        raise UndecidedError(f"what is slow differs ({seen}): some erases may be hidden")
     # A transfer of the write may go on beside the erase.
     beside = page * (bench.number("link_sector_ns", 0.0) + bench.number("bus_sector_ns", 0.0))
     extra = Interval.around(extra.value, extra.half + beside)
