@@ -187,6 +187,7 @@ impl NandArray {
                 self.geometry.data_units_per_block() as usize,
             );
             self.by_formula[block.index()] = ByFormula::Spare;
+            self.valid.touched(1);
         }
     }
 
@@ -273,9 +274,12 @@ impl NandArray {
     /// Number the opening of an erased block, which is for `role` from its first program on.
     pub fn open(&mut self, block: BlockId, role: Role) {
         self.openings += 1;
-        let units = self.geometry.units_per_block();
-        self.spare.touched(units);
-        self.valid.touched(units);
+        // A formula may stand for what is programmed in a block that was never erased: that touches nothing.
+        if self.filled.is_none() || self.erases(block) > 0 {
+            let units = self.geometry.units_per_block();
+            self.spare.touched(units);
+            self.valid.touched(units);
+        }
         self.blocks[block.index()].sequence = self.openings;
         self.purposes[block.index()] = Purpose::new(role, false);
     }
