@@ -230,6 +230,7 @@ SLOW_LINK = ("timing.read_us=25", "host.link_mb_per_s=15", "host.overhead_us=50"
 ONE_DIE = ("geometry.channels=1", "geometry.ways=1", "precondition.kind=none")
 MLC = ("cell.kind=mlc", "timing.program_us={lsb=500, msb=1200}", "timing.erase_us=3000", "precondition.kind=none")
 BUFFER = ("buffer.kind=lru", "buffer.bytes=1MiB", "buffer.access_us=2")
+HIDING = (*BUFFER, "buffer.hiding=0.5", "host.link_mb_per_s=600")
 
 
 @pytest.mark.sampled(3)
@@ -242,8 +243,8 @@ BUFFER = ("buffer.kind=lru", "buffer.bytes=1MiB", "buffer.access_us=2")
         ((*ONE_DIE, "geometry.planes=4", "timing.independent_planes=true"), {"block_bytes", "erase_ns"}),
         ((*MLC, "ftl.kind=bast"), {"erase_ns"}),
         ((*MLC, "ftl.kind=fast"), {"erase_ns"}),
-        ((*BUFFER, "buffer.mb_per_s=3000", "buffer.hiding=0.5", "host.link_mb_per_s=600"), {"link_mb_per_s", "read_ns"}),
-        ((*BUFFER, "buffer.kind=bplru", "buffer.hiding=0.5", "host.link_mb_per_s=600"), {"link_mb_per_s"}),
+        ((*HIDING, "buffer.mb_per_s=3000"), {"link_mb_per_s", "read_ns"}),
+        ((*HIDING, "buffer.kind=bplru"), {"link_mb_per_s"}),
         ((*BUFFER, "buffer.write=through"), set()),
         (("buffer.kind=lru", "buffer.bytes=4096", "buffer.access_us=2"), {"buffer_bytes", "read_buffer_bytes"}),
         (("map_cache.kind=dftl", "map_cache.bytes=8192", "precondition.kind=none"), {"link_mb_per_s"}),

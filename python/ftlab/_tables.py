@@ -120,7 +120,8 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
         table: A structured NumPy array, a dictionary of arrays, or a Polars, pandas or Arrow table. Its columns are
             ``op`` (names, or codes 0 read, 1 write, 2 trim, 3 flush), ``lba`` and ``sectors`` of 512 bytes. Optional
             are ``arrival_ns`` and ``stream`` (default 0), and ``fua`` (0 or 1, default 0): a write must be durable
-            before it completes. Flushes have the size 0, and their address does not count. Rows are in order of arrival.
+            before it completes. Flushes have the size 0, and their address does not count. Rows are in order of
+            arrival.
         name: Its name in reports.
 
     Raises:

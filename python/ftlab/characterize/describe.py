@@ -136,7 +136,8 @@ def _geometry(make: _Maker, size: int) -> int:
     elif size % int(page):
         # The largest one that the size allows: the page is known, and what it is divided into is not.
         make.made.assumed.append("mapping_unit_bytes")
-        make.put("geometry", "mapping_unit_bytes", math.gcd(size, int(page)), "assumed: the size is no multiple of a page")
+        note = "assumed: the size is no multiple of a page"
+        make.put("geometry", "mapping_unit_bytes", math.gcd(size, int(page)), note)
     return shape[0] * shape[1] * planes * pages * int(page)
 
 

@@ -47,9 +47,10 @@ def truths(device: Device) -> dict[str, float | str]:
     true |= _collection(device, all_keys)
     # Each command begins with its own time, which nobody can see apart; a transfer is seen apart from a program.
     apart = page * _US / timing["bus_mb_per_s"] if _includes_transfer(timing) else 0.0
-    for name, key, less in (("read_ns", "read_us", 0), ("program_ns", "program_us", apart), ("erase_ns", "erase_us", 0)):
-        if isinstance(timing[key], (int, float)):
-            true[name] = (timing[key] + timing["command_us"]) * _US - less
+    for command, less in (("read", 0.0), ("program", apart), ("erase", 0.0)):
+        each = timing[f"{command}_us"]
+        if isinstance(each, (int, float)):
+            true[f"{command}_ns"] = (each + timing["command_us"]) * _US - less
     if size:
         true["buffer_ns"] = buffer.get("access_us", 0.0) * _US
         if buffer.get("hiding") is not None:

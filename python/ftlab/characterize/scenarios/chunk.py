@@ -21,7 +21,7 @@ _WAY = 0.8
 def _share(
     bench: Bench, region: int, size: int, distance: int, alone: float, waits: tuple[float, float]
 ) -> tuple[float, float]:
-    """Which share of pairs at a distance wait for each other, and the median wait; `waits` are the longest and the shortest."""
+    """Which share of pairs at a distance wait for each other, and the median wait, of the longest and the shortest."""
     places = size // SECTOR_BYTES // (2 * distance)
     # One pair says nothing.
     if places <= 1:
@@ -52,7 +52,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
     if wait < 0.1 * alone:
         raise UndecidedError("two reads of one page do not wait for each other")
     if way > _WAY * wait:
-        took = f"a sector takes {way:,.0f} ns over link and bus, and a read of one page waits {wait:,.0f} ns for another"
+        took = f"a sector takes {way:,.0f} ns over link and bus, and a read of one page waits {wait:,.0f} ns for one"
         raise UndecidedError(f"{took}: waits for a unit do not show")
     distances, shares, waits = [], [], []
     distance = 2 * _REFERENCE

@@ -89,7 +89,7 @@ def _run(bench: Bench, effort: Effort) -> list[Estimate]:
 
 
 def _classes(rounds: Array) -> tuple[float, float] | None:
-    """What pages of a block take that are fast or slow in all rounds; ``None`` where noise alone would differ as much."""
+    """What pages of a block take that are fast or slow in all rounds; ``None`` where noise would differ as much."""
     middles = np.median(rounds, axis=0)
     low, high = (float(np.quantile(middles, share)) for share in (0.1, 0.9))
     noise = float(np.median(np.abs(rounds - middles))) / np.sqrt(rounds.shape[0])

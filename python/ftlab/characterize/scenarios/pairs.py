@@ -320,8 +320,10 @@ def _two(bench: Bench, pairs: Pairs, found: Fit, units: int, bus: Interval, plot
         only_flash(bench)
         return [Estimate("units", _exact(1), 0.99, plot), *estimates, *_words(1, 1, plot)]
     host, link = bench.interval("host_overhead_ns"), bench.interval("link_sector_ns")
-    if host is not None and link is not None and read.high < _PART * (pairs.alone - host - (link + bus) * pairs.sectors[1]).low:
-        raise UndecidedError("reads wait for a channel, and never for a unit: units come back farther apart than pairs are")
+    if host is not None and link is not None:
+        array = pairs.alone - host - (link + bus) * pairs.sectors[1]
+        if read.high < _PART * array.low:
+            raise UndecidedError("reads wait for a channel and never for a unit: pairs are nearer than units come back")
     estimates.append(Estimate("units", _exact(units), 0.99, plot))
     if bus.low <= 0:
         return estimates

@@ -106,7 +106,7 @@ def _is_flash(bench: Bench, end: int, held: int, levels: tuple[float, float]) ->
 
 
 def _none(bench: Bench, effort: Effort, op: int, region: int, estimate: Estimate) -> list[Estimate]:
-    """There is no buffer, unless a flush after a write says that something has kept the data, or a single page was kept."""
+    """There is no buffer, unless a page is kept, or a flush after a write says that something has kept the data."""
     if _keeps_the_last(bench, op, region, effort.repetitions):
         raise UndecidedError(f"{estimate.note}, but what was used just before is read faster: there is a small memory")
     if op == WRITE and _held(bench, region, effort.repetitions):
