@@ -7,6 +7,7 @@ import inspect
 import operator
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ParamSpec, TypeVar
@@ -56,12 +57,17 @@ def utf8(path: str | os.PathLike[str]) -> str:
     """Give a path as text.
 
     Raises:
-        ConfigError: It is no UTF-8.
+        ConfigError: It is no UTF-8, or the locale is not.
     """
     text = os.fspath(path)
     try:
         text.encode()
     except UnicodeEncodeError:
+        encoding = sys.getfilesystemencoding()
+        if encoding != "utf-8":
+            raise ConfigError(
+                f"{text}: names are read as {encoding}, as the locale says: set LC_ALL=C.UTF-8, or PYTHONUTF8=1"
+            ) from None
         raise ConfigError(f"{text}: the name is not UTF-8, as that of this file has to be: rename it") from None
     return text
 

@@ -59,6 +59,9 @@ fn parse_with_units(text: &str, units: &[(&str, f64)], expected: &str) -> Result
     }
 }
 
+/// What is said of numbers below 0, where there can be none.
+pub(crate) const NOT_NEGATIVE: &str = "must be 0 or more";
+
 struct Quantity {
     parse: fn(&str) -> Result<f64, String>,
     expecting: &'static str,
@@ -73,19 +76,16 @@ impl Visitor<'_> for Quantity {
         f.write_str(self.expecting)
     }
     fn visit_i64<E: de::Error>(self, v: i64) -> Result<f64, E> {
-        if v < 0 && !self.may_be_negative {
-            return Err(E::invalid_value(de::Unexpected::Signed(v), &self));
-        }
-        Ok(v as f64)
+        self.visit_f64(v as f64)
     }
     fn visit_u64<E: de::Error>(self, v: u64) -> Result<f64, E> {
         Ok(v as f64)
     }
     fn visit_f64<E: de::Error>(self, v: f64) -> Result<f64, E> {
-        if !(v.is_finite() && (v >= 0.0 || self.may_be_negative)) {
+        if !v.is_finite() {
             return Err(E::invalid_value(de::Unexpected::Float(v), &self));
         }
-        Ok(v)
+        if v < 0.0 && !self.may_be_negative { Err(E::custom(NOT_NEGATIVE)) } else { Ok(v) }
     }
     fn visit_str<E: de::Error>(self, v: &str) -> Result<f64, E> {
         (self.parse)(v).map_err(E::custom)

@@ -452,7 +452,7 @@ def _show_calibration(stats: TraceStats) -> None:
         print_lines(table(("statistic", "expected", "measured", "met"), lines, right=("expected", "measured")))
 
 
-@trace.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@trace.command(context_settings={"allow_interspersed_args": False})
 @click.option(
     "-o",
     "--out",

@@ -143,10 +143,10 @@ impl<'de> Deserialize<'de> for ClassTimes {
                 self.visit_f64(v as f64)
             }
             fn visit_f64<E: de::Error>(self, v: f64) -> Result<ClassTimes, E> {
-                if !(v.is_finite() && v >= 0.0) {
+                if !v.is_finite() {
                     return Err(E::invalid_value(de::Unexpected::Float(v), &self));
                 }
-                Ok(ClassTimes::uniform(v))
+                if v < 0.0 { Err(E::custom(quantity::NOT_NEGATIVE)) } else { Ok(ClassTimes::uniform(v)) }
             }
             fn visit_str<E: de::Error>(self, v: &str) -> Result<ClassTimes, E> {
                 quantity::parse_us(v).map(ClassTimes::uniform).map_err(E::custom)

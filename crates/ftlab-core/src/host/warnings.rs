@@ -319,8 +319,20 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Said> {
     let text = match moved.ok().flatten() {
         Some(moved) => {
             found.extend([("before", moved.before), ("after", moved.after)]);
+            // What a buffer drains at the end comes after the course of the run.
+            let (units, programmed) = sums[sums.len() - 1];
+            let buffer = &evidence.config.buffer;
+            let drains = buffer.writes_back() && buffer.keys().is_some_and(|keys| keys.drain_at_end);
+            let whole = if drains {
+                format!(
+                    "{:.3}, or {whole:.3} with what was drained,",
+                    programmed as f64 / units.max(1) as f64
+                )
+            } else {
+                format!("{whole:.3}")
+            };
             format!(
-                "write amplification was {:.3} at first and {:.3} later, so {whole:.3} describes no state of the drive; {written}",
+                "write amplification was {:.3} at first and {:.3} later, so {whole} describes no state of the drive; {written}",
                 moved.before, moved.after
             )
         }
