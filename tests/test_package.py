@@ -194,7 +194,6 @@ def test_tables_say_which_writes_are_fua(made: Any, flags: Any) -> None:
         ({"lba": [True, False, True, False]}, "column lba: expected whole numbers, found bool"),
         ({"sectors": np.array([True, True, True, False])}, "column sectors: expected whole numbers, found bool"),
         ({"op": [True, False, True, True]}, "row 0: op has no name"),
-        ({"op": [], "lba": [], "sectors": [], "arrival_ns": []}, "table of requests: it has no request"),
     ],
 )
 def test_wrong_tables_name_the_place(changes: dict[str, Any], message: str) -> None:

@@ -261,6 +261,8 @@ def test_requests_of_a_workload_are_written_as_a_run_serves_them(tmp_path: Path)
     placed = table.with_columns(lba=pl.when(op="flush").then(77).otherwise("lba").cast(pl.UInt64))
     flushes = package.convert(placed, tmp_path / "flushes.parquet")
     assert pl.read_parquet(flushes.trace.path).equals(table)
+    with pytest.raises(package.InputError, match=r"^trace: the table has no request$"):
+        package.convert(placed.clear(), tmp_path / "empty.parquet")
     own = {name: placed[name].to_numpy().copy() for name in ("op", "lba", "sectors")}
     package.convert(own, tmp_path / "own.parquet")
     assert (own["lba"] == placed["lba"].to_numpy()).all()

@@ -262,7 +262,10 @@ def requests_of(
     if isinstance(workload, Workload):
         return workload.source_of_capacity(capacity, seed, requests)
     if tables.is_table(workload):
-        return tables.source_of(workload)
+        source = tables.source_of(workload)
+        if tables.is_empty(workload):
+            raise InputError(f"{called}: the table has no request")
+        return source
     kind = type(workload).__name__
     raise InputError(
         f"{called}: found {kind}, expected ftlab.Trace or its path, ftlab.Workload, or a table of requests"

@@ -113,6 +113,11 @@ def _settle_flushes(columns: dict[str, Any]) -> None:
         columns["lba"] = np.where(flushes, 0, columns["lba"]).astype("<u8")
 
 
+def is_empty(table: Any) -> bool:
+    """Whether a table has columns and no rows."""
+    return not any(_values(column, table[column]).size for column in _names(table))
+
+
 def source_of(table: Any, name: str = "table") -> _native.Source:
     """Make a source of requests from a table.
 
@@ -125,7 +130,7 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
         name: Its name in reports.
 
     Raises:
-        InputError: A column is missing, unknown, or holds what it cannot hold. Or there is no request.
+        InputError: A column is missing, unknown, or holds what it cannot hold.
     """
     import numpy as np
 
@@ -143,8 +148,6 @@ def source_of(table: Any, name: str = "table") -> _native.Source:
     for column, kind in _COLUMNS.items():
         values = columns.get(column, np.zeros(rows, dtype=kind))
         filled[column] = _checked(column, _operations(values) if column == "op" else values, kind)
-    if not rows:
-        raise InputError("table of requests: it has no request")
     if all(values.size == rows for values in filled.values()):
         _settle_flushes(filled)
     return _native.Source.from_columns(**filled, name=name)

@@ -13,6 +13,7 @@ pub mod nand;
 mod open_blocks;
 pub mod pairs;
 pub mod port;
+mod programs;
 pub mod reservation_port;
 pub mod role;
 
@@ -29,6 +30,7 @@ use crate::flash::groups::GroupWatch;
 use crate::flash::nand::NandArray;
 use crate::flash::pairs::PairGuard;
 use crate::flash::port::{CountingPort, FlashPort, Submission};
+use crate::flash::programs::Programs;
 use crate::flash::role::Role;
 use crate::geometry::{BlockId, Geometry, Lpn, PageAt, Ppn, SECTOR_BYTES};
 use crate::interrupt::Interrupt;
@@ -55,10 +57,12 @@ pub struct Flash<P: FlashPort> {
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
     spare_per_sector: u32,
-    /// Where units move between lanes, and the port listens: the end of the last program of each block.
-    last_programs: Vec<P::Ticket>,
+    /// Where units move between lanes, and the port listens.
+    programs: Programs<P::Ticket>,
+    /// The next program is of data that this block has.
+    copied_from: Option<BlockId>,
     /// For [`superseded`](Self::superseded), which comes often.
-    homes: Vec<BlockId>,
+    homes: Vec<PageAt>,
     moves_between_lanes: bool,
     /// Whether a program concerns others: LSB backup, and where the port listens, those that move between lanes and groups.
     watches_programs: bool,
@@ -83,8 +87,9 @@ impl Taped for Flash<CountingPort> {
             one_class: _,
             independent_planes: _,
             spare_per_sector: _,
-            last_programs: _,
-            homes,
+            programs: _,
+            copied_from: _,
+            homes: _,
             moves_between_lanes: _,
             watches_programs: _,
             pairs,
@@ -95,8 +100,7 @@ impl Taped for Flash<CountingPort> {
         tape.absent(pairs.as_ref())?;
         tape.absent(groups.as_ref())?;
         nand.tape(tape)?;
-        counts.tape(tape)?;
-        homes.tape(tape)
+        counts.tape(tape)
     }
 }
 
@@ -116,7 +120,8 @@ impl<P: FlashPort> Flash<P> {
         let moves_between_lanes = config.moves_between_lanes();
         let keeps_guards = config.power.has_journal() || config.nvm.cooperates();
         Self {
-            last_programs: last_programs(moves_between_lanes, &nand, &port),
+            programs: programs(config.timing.independent_planes, moves_between_lanes, &nand, &port),
+            copied_from: None,
             homes: Vec::new(),
             moves_between_lanes,
             watches_programs: config.lsb_backup.copies().is_some()
@@ -145,7 +150,8 @@ impl<P: FlashPort> Flash<P> {
         Flash {
             watches_programs: self.pairs.is_some()
                 || Q::LISTENS && (self.moves_between_lanes || self.groups.is_some()),
-            last_programs: last_programs(self.moves_between_lanes, &self.nand, &port),
+            programs: programs(self.independent_planes, self.moves_between_lanes, &self.nand, &port),
+            copied_from: None,
             homes: self.homes,
             guards: guards(self.keeps_guards, &self.nand, &port),
             keeps_guards: self.keeps_guards,
@@ -168,7 +174,7 @@ impl<P: FlashPort> Flash<P> {
         let ready = self.port.ready();
         self.pairs = PairGuard::new(config, &self.nand, &self.classes, ready).map(Box::new);
         self.groups = GroupWatch::new(config, &self.nand, &self.port).map(Box::new);
-        self.last_programs = last_programs(self.moves_between_lanes, &self.nand, &self.port);
+        self.programs = programs(self.independent_planes, self.moves_between_lanes, &self.nand, &self.port);
     }
 
     /// Call where work goes on for long, between two commands that may be the last.
@@ -511,6 +517,14 @@ impl<P: FlashPort> Flash<P> {
         Ok(done)
     }
 
+    /// The next program copies data of `victim`.
+    #[inline(always)]
+    pub(crate) fn copies_from(&mut self, victim: BlockId) {
+        if self.watches_programs {
+            self.copied_from = Some(victim);
+        }
+    }
+
     #[inline(always)]
     fn note_program(&mut self, block: BlockId, done: P::Ticket) {
         if self.watches_programs {
@@ -523,8 +537,13 @@ impl<P: FlashPort> Flash<P> {
         if !P::LISTENS {
             return;
         }
-        if !self.last_programs.is_empty() {
-            self.last_programs[block.index()] = done;
+        if self.programs.is_asked() {
+            // Data that are copied have been in flash before, and stay where they were until the copy has ended.
+            let known = self.copied_from.take().map_or(done, |from| {
+                let [there, before] = [from, block].map(|block| self.programs.last(block));
+                self.port.join(there, before)
+            });
+            self.programs.note(self.lane_of(block), block, self.nand.next_page(block), known);
         }
         if let Some(groups) = &mut self.groups {
             groups.written(&mut self.port, done);
@@ -539,15 +558,11 @@ impl<P: FlashPort> Flash<P> {
     }
 
     /// When the data that made those of `block` stale are durable, which must not be erased before: another die may still
-    /// have them in its queue. `table` says where units are now. Programs of a block end in order, so the last one is
-    /// waited for.
+    /// have them in its queue. `place` says where units are now. Programs of a block end in order, so the last page that is
+    /// needed is waited for. Of data that collection moves since, that is the first program, and not the copy.
     #[inline]
     pub(crate) fn superseded(&mut self, block: BlockId, place: impl Fn(Lpn) -> Option<Ppn>) -> P::Ticket {
-        if self.last_programs.is_empty() {
-            self.port.ready()
-        } else {
-            self.superseded_elsewhere(block, place)
-        }
+        if self.programs.is_asked() { self.superseded_elsewhere(block, place) } else { self.port.ready() }
     }
 
     #[inline(never)]
@@ -557,16 +572,21 @@ impl<P: FlashPort> Flash<P> {
         seen.clear();
         let geometry = self.nand.geometry();
         let lane = |block: BlockId| self.lane_of(block);
-        let first = geometry.first_unit(block).0;
+        let (first, own) = (geometry.first_unit(block).0, lane(block));
         for ppn in (first..first + geometry.units_per_block()).map(Ppn) {
             let now = self.nand.lpn(ppn).and_then(&place);
-            let Some(home) = now.map(|now| geometry.block_of(now)) else { continue };
-            if lane(home) != lane(block) && !seen.contains(&home) {
-                seen.push(home);
+            let Some(home) = now.map(|now| geometry.page_of(now)) else { continue };
+            if lane(home.block) == own {
+                continue;
+            }
+            match seen.iter_mut().find(|seen| seen.block == home.block) {
+                Some(seen) => seen.index = seen.index.max(home.index),
+                None => seen.push(home),
             }
         }
         for home in &seen {
-            done = self.port.join(done, self.last_programs[home.index()]);
+            let end = self.programs.end_of(self.lane_of(home.block), home.block, home.index);
+            done = self.port.join(done, end);
         }
         self.homes = seen;
         done
@@ -689,8 +709,15 @@ fn guards<P: FlashPort>(keeps: bool, nand: &NandArray, port: &P) -> Vec<P::Ticke
     vec![port.ready(); if keeps && P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
 }
 
-fn last_programs<P: FlashPort>(moves: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {
-    vec![port.ready(); if moves && P::LISTENS { nand.geometry().blocks() as usize } else { 0 }]
+fn programs<P: FlashPort>(
+    independent_planes: bool,
+    moves_between_lanes: bool,
+    nand: &NandArray,
+    port: &P,
+) -> Programs<P::Ticket> {
+    let geometry = nand.geometry();
+    let lanes = if independent_planes { geometry.planes() } else { geometry.dies() };
+    Programs::new(geometry, lanes, moves_between_lanes && P::LISTENS, port.ready())
 }
 
 #[cold]

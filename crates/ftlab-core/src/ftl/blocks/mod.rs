@@ -321,6 +321,9 @@ impl<V: VictimPolicy> Blocks<V> {
     ) -> FlashResult<P::Ticket> {
         let Append { place, units, old, keeps_old, data, cause } = *append;
         let page = PageAt { block: place.block, index: flash.nand.next_page(place.block) };
+        if let Data::Copies { victim: Some(victim), .. } = data {
+            flash.copies_from(victim);
+        }
         let mut done = match data {
             Data::Copies { copyback: Some(from), .. } => flash.copyback(from, page, units, cause, after)?,
             _ => flash.program(page, units, cause, after)?,
@@ -379,6 +382,9 @@ impl<V: VictimPolicy> Blocks<V> {
         let room = (self.geometry.data_pages_per_block - to.index) as usize;
         let moving = &from[..room.min(from.len())];
         let ready = flash.port.ready();
+        if let Some(first) = moving.first() {
+            flash.copies_from(self.geometry.block_of(*first));
+        }
         let mut done = flash.copyback_all(moving, to, cause, ready, |lpn, ppn| map.set(lpn, ppn))?;
         if self.is_full(&flash.nand, place.block) {
             done = self.seal(flash, place, done)?;
