@@ -539,11 +539,12 @@ impl<P: FlashPort> Flash<P> {
         }
         if self.programs.is_asked() {
             // Data that are copied have been in flash before, and stay where they were until the copy has ended.
-            let known = self.copied_from.take().map_or(done, |from| {
+            let source = self.copied_from.take();
+            let known = source.map_or(done, |from| {
                 let [there, before] = [from, block].map(|block| self.programs.last(block));
                 self.port.join(there, before)
             });
-            self.programs.note(self.lane_of(block), block, self.nand.next_page(block), known);
+            self.programs.note(self.lane_of(block), block, self.nand.next_page(block), source, known);
         }
         if let Some(groups) = &mut self.groups {
             groups.written(&mut self.port, done);

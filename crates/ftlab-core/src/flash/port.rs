@@ -140,7 +140,7 @@ impl std::fmt::Debug for Submission {
 }
 
 /// Stands for the moment when a command, or several, have ended. It may be kept for ever and copied.
-pub trait Ticket: PartialEq + Copy + Send + std::fmt::Debug + 'static {
+pub trait Ticket: Copy + Send + std::fmt::Debug + 'static {
     /// The same in the bytes that most need, for tables of many.
     type Short: Copy + Send + std::fmt::Debug + 'static;
 

@@ -23,20 +23,22 @@ struct Recent<T> {
     block: BlockId,
     /// Pages of the block that are in flash when `done` has passed.
     pages: u32,
+    /// Of copies: whose.
+    from: Option<BlockId>,
     done: T,
 }
 
 /// A lane with more programs under way makes erases wait a little longer than they must.
 const KEPT: usize = 32;
 
-impl<T: Copy + PartialEq> Programs<T> {
+impl<T: Copy> Programs<T> {
     /// Of a drive with so many lanes, none of whose programs are under way; with `is_asked` false, of no use.
     pub(super) fn new(geometry: &Geometry, lanes: u32, is_asked: bool, ready: T) -> Self {
         let (blocks, lanes) = if is_asked { (geometry.blocks() as usize, lanes as usize) } else { (0, 0) };
         Self {
             last: vec![ready; blocks],
             // No page of a block is asked for that needs none of its pages to be in flash.
-            recent: vec![Recent { block: BlockId(0), pages: 0, done: ready }; lanes * KEPT],
+            recent: vec![Recent { block: BlockId(0), pages: 0, from: None, done: ready }; lanes * KEPT],
             next: vec![0; lanes],
             places: vec![0; blocks],
         }
@@ -54,16 +56,17 @@ impl<T: Copy + PartialEq> Programs<T> {
         self.last[block.index()]
     }
 
-    /// What the first `pages` of a block of `lane` hold is in flash when `done` has passed.
+    /// What the first `pages` of a block of `lane` hold is in flash when `done` has passed. The last of them are copies of
+    /// what the block `from` had.
     #[inline]
-    pub(super) fn note(&mut self, lane: u32, block: BlockId, pages: u32, done: T) {
+    pub(super) fn note(&mut self, lane: u32, block: BlockId, pages: u32, from: Option<BlockId>, done: T) {
         self.last[block.index()] = done;
         let next = &mut self.next[lane as usize];
         let of_lane = &mut self.recent[lane as usize * KEPT..][..KEPT];
         let newest = &mut of_lane[(usize::from(*next) + KEPT - 1) % KEPT];
-        if newest.pages > 0 && (newest.block, newest.done) == (block, done) {
-            // Copies of one victim, of which there may be many.
-            newest.pages = pages;
+        if from.is_some() && (newest.block, newest.from) == (block, from) {
+            // Of one victim there may be many copies.
+            (newest.pages, newest.done) = (pages, done);
             return;
         }
         let place = &mut of_lane[usize::from(*next)];
@@ -72,7 +75,7 @@ impl<T: Copy + PartialEq> Programs<T> {
             self.places[place.block.index()] -= 1;
         }
         self.places[block.index()] += 1;
-        *place = Recent { block, pages, done };
+        *place = Recent { block, pages, from, done };
     }
 
     /// When what page `index` of a block of `lane` holds is in flash, or a little later.
@@ -110,26 +113,31 @@ mod tests {
         let (one, other) = (BlockId(3), BlockId(9));
         assert_eq!(programs.end_of(0, one, 0), 0);
         for page in 0..5 {
-            programs.note(0, one, page + 1, 10 + page);
-            programs.note(1, other, 2 * page + 2, 20 + page);
+            programs.note(0, one, page + 1, None, 10 + page);
+            programs.note(1, other, 2 * page + 2, None, 20 + page);
         }
         assert_eq!([0, 3, 4].map(|page| programs.end_of(0, one, page)), [10, 13, 14]);
         // Two pages with one program.
         assert_eq!([0, 1, 2, 9].map(|page| programs.end_of(1, other, page)), [20, 20, 21, 24]);
         // The first ones are forgotten: what is known has ended later.
         for page in 5..5 + KEPT as u32 - 2 {
-            programs.note(0, one, page + 1, 10 + page);
+            programs.note(0, one, page + 1, None, 10 + page);
         }
         assert_eq!([0, 2, 3, 4, 30].map(|page| programs.end_of(0, one, page)), [13, 13, 13, 14, 40]);
         // Another block fills the ring, and the last program of the first one is all that is known of it.
         for page in 0..KEPT as u32 {
-            programs.note(0, BlockId(4), page + 1, 100 + page);
+            programs.note(0, BlockId(4), page + 1, None, 100 + page);
         }
         assert_eq!(programs.places[one.index()], 0);
         assert_eq!([0, 30].map(|page| programs.end_of(0, one, page)), [44, 44]);
+        // Copies of one victim are one entry.
+        for page in 0..KEPT as u32 {
+            programs.note(1, BlockId(12), page + 1, Some(one), 300 + page);
+        }
+        assert_eq!((programs.end_of(1, BlockId(12), 3), programs.end_of(1, other, 2)), (331, 21));
         // What is known of an earlier life of a block says nothing of the one that follows.
-        programs.note(0, BlockId(4), 1, 200);
-        programs.note(0, BlockId(4), 2, 201);
+        programs.note(0, BlockId(4), 1, None, 200);
+        programs.note(0, BlockId(4), 2, None, 201);
         assert_eq!([0, 1].map(|page| programs.end_of(0, BlockId(4), page)), [200, 201]);
     }
 }
