@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -292,3 +293,33 @@ def test_device_by_name_or_path(tmp_path: Path) -> None:
     assert ftlab.run("flexonenand", load).summary["device"] == "flexonenand"
     with pytest.raises(ftlab.ConfigError, match="no device preset"):
         ftlab.run("nothing", load)
+
+
+def test_an_erase_waits_for_newer_data_on_other_dies_and_for_nothing_else() -> None:
+    """Times by hand: both dies are free at 900 us, erase a victim without live pages in 1,000 us, and program."""
+    device = ftlab.Device.parse("""
+        geometry = { channels = 2, ways = 1, blocks_per_plane = 6, pages_per_block = 4, page_bytes = 512 }
+        timing = { bus_mb_per_s = 0, read_us = 10, program_us = 100, erase_us = 1000 }
+        ftl = { logical_pages = 8, striping = "dynamic" }
+        precondition = { kind = "fill" }
+    """)
+    lba = [7, 4, 4, 7, 1, 6, 1, 1, 3, 4, 1, 4, 0, 3, 2, 5, 3, 4, 0, 0]
+    table = {"op": ["write"] * len(lba), "lba": lba, "sectors": [1] * len(lba), "arrival_ns": [0] * len(lba)}
+    result = ftlab.run(device, table, requests_log=True)
+    assert result.requests is not None
+    ends = result.requests.sort("index")["end_ns"].to_list()
+    assert ends[-4:] == [900_000, 900_000, 2_000_000, 2_000_000]
+
+
+def test_write_amplification_of_a_run_that_drains_is_told_with_and_without_that() -> None:
+    result = ftlab.run("tlc-aged", ftlab.Workload.load("zipf"), requests=20_000)
+    (told,) = (warning for warning in result.warnings if warning["code"] == "not_steady")
+    first, later, course, whole = map(float, re.findall(r"[0-9]+\.[0-9]{3}", told["text"])[:4])
+    assert first < course < later < whole
+    assert whole == pytest.approx(result.summary["write_amplification"]["total"], abs=5e-4)
+
+
+@pytest.mark.parametrize("change", ["timing.read_us=-5", "host.overhead_us=-1.5", "geometry.page_bytes=-4096"])
+def test_what_cannot_be_negative_says_so(change: str) -> None:
+    with pytest.raises(ftlab.ConfigError, match="must be 0 or more"):
+        ftlab.Device("ideal-page").set(change)
