@@ -37,7 +37,7 @@ impl<T: Copy> Programs<T> {
         let (blocks, lanes) = if is_asked { (geometry.blocks() as usize, lanes as usize) } else { (0, 0) };
         Self {
             last: vec![ready; blocks],
-            // No page of a block is asked for that needs none of its pages to be in flash.
+            // Nobody finds a place that has no pages.
             recent: vec![Recent { block: BlockId(0), pages: 0, from: None, done: ready }; lanes * KEPT],
             next: vec![0; lanes],
             places: vec![0; blocks],
