@@ -237,10 +237,16 @@ fn rates_count_the_last_partial_second() {
 
 #[test]
 fn spare_bytes_cross_the_bus_when_told() {
-    for (transfer, bytes) in [(false, 4096.0), (true, 4224.0)] {
-        let spare = json!({ "geometry": { "spare_bytes": 128 }, "timing": { "transfer_spare": transfer } });
-        let (outcome, _) = run(&device(merged(small(), spare)), &[request(0.0, Op::Write, 0, 8)]);
-        assert_eq!(outcome.summary.simulated_ns as f64, 200_000.0 + bytes * 25.0);
+    // 8 sectors written, then one read, in bytes on the bus.
+    for (transfer, spare, written, read) in
+        [(false, 128, 4096, 512), (true, 128, 4224, 528), (true, 7, 4103, 513), (true, 12, 4108, 514)]
+    {
+        let spare = json!({ "geometry": { "spare_bytes": spare }, "timing": { "transfer_spare": transfer } });
+        let rows = [request(0.0, Op::Write, 0, 8), request(1000.0, Op::Read, 0, 1)];
+        let (outcome, _) = run(&device(merged(small(), spare)), &rows);
+        let latency = outcome.summary.latency_ns.unwrap();
+        let responses = [latency.write.mean, latency.read.mean];
+        assert_eq!(responses, [200_000.0 + f64::from(written) * 25.0, 25_000.0 + f64::from(read) * 25.0]);
     }
 }
 

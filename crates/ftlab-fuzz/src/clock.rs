@@ -61,7 +61,8 @@ fn draw(dice: &mut Dice, value: &mut Value, units: f64) {
     timing["bus_mb_per_s"] = json!(some_rate(dice));
     if dice.once_in(6) {
         timing["transfer_spare"] = json!(true);
-        value["geometry"]["spare_bytes"] = json!(value["geometry"]["page_bytes"].as_u64().unwrap_or(0) / 32);
+        let share = value["geometry"]["page_bytes"].as_u64().unwrap_or(0) / 32;
+        value["geometry"]["spare_bytes"] = json!(dice.pick(&[share, share, 7]));
     }
     value["host"] = host(dice);
     value["precondition"] = past(dice, units);

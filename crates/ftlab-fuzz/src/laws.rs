@@ -159,7 +159,7 @@ pub fn check(case: &Case<'_>) -> Result<Shown, String> {
     }
     more::check(case.seed)?;
     let is_block_mapped = case.config.ftl.kind.kind() != FtlKind::Page;
-    let points = match commands(summary) / case.requests.len() as u64 {
+    let points = match commands(summary) / case.requests.len().max(1) as u64 {
         // What such a drive does follows from where in a merge it was.
         ..=100 if is_block_mapped => 40,
         ..=100 => 8,

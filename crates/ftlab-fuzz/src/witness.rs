@@ -41,7 +41,7 @@ pub struct Times {
     program_ps: [u64; 4],
     erase_ps: u64,
     pub command_ps: u64,
-    ps_per_byte: f64,
+    pub ps_per_byte: f64,
     link_ps_per_byte: f64,
     /// By page of a block.
     classes: Vec<usize>,
@@ -65,9 +65,10 @@ impl Times {
         };
         let per_byte = |mb_per_s: f64| if mb_per_s == 0.0 { 0.0 } else { 1e6 / mb_per_s };
         let sectors = geometry.page_bytes / 512;
-        let spare = if timing.transfer_spare { geometry.spare_bytes / sectors } else { 0 };
-        let (ps_per_byte, sector_bytes) = (per_byte(timing.bus_mb_per_s), 512 + spare);
-        let span = |sectors: u64| ((sectors * sector_bytes) as f64 * ps_per_byte).round() as u64;
+        let spare = if timing.transfer_spare { geometry.spare_bytes } else { 0 };
+        let ps_per_byte = per_byte(timing.bus_mb_per_s);
+        let bytes = |count: u64| 512 * count + (spare * count).div_ceil(sectors);
+        let span = |count: u64| (bytes(count) as f64 * ps_per_byte).round() as u64;
         Self {
             read_ps: all.map(|class| timing.read_us.get(class).map_or(0, ps)),
             program_ps: all.map(|class| timing.program_us.get(class).map_or(0, ps)),

@@ -42,7 +42,8 @@ pub struct TimingConfig {
     ///
     /// Default: off, as data are then checked by error correction on their way.
     pub copyback: bool,
-    /// Whether spare bytes cross the bus along with the data bytes they belong to.
+    /// Whether spare bytes cross the bus along with the data bytes they belong to. A part of a page brings its part of them,
+    /// rounded up to bytes.
     ///
     /// Default: off, as papers count the bytes of data alone.
     pub transfer_spare: bool,

@@ -56,7 +56,8 @@ pub struct Flash<P: FlashPort> {
     one_class: bool,
     /// Planes that share a unit of work: those of a die, or one where planes work independently.
     independent_planes: bool,
-    spare_per_sector: u32,
+    /// Bytes that cross the bus, by sectors of a page.
+    bus_bytes: Box<[u32]>,
     /// Where units move between lanes, and the port listens.
     programs: Programs<P::Ticket>,
     /// The next program is of data that this block has.
@@ -86,7 +87,7 @@ impl Taped for Flash<CountingPort> {
             classes: _,
             one_class: _,
             independent_planes: _,
-            spare_per_sector: _,
+            bus_bytes: _,
             programs: _,
             copied_from: _,
             homes: _,
@@ -116,7 +117,6 @@ impl<P: FlashPort> Flash<P> {
         let classes =
             page_classes(config.cell.kind.kind(), config.cell.page_order(), config.geometry.pages_per_block);
         let classes = classes.expect("validated: the page order is defined for these cells");
-        let sectors_per_page = geometry.page_bytes / SECTOR_BYTES;
         let moves_between_lanes = config.moves_between_lanes();
         let keeps_guards = config.power.has_journal() || config.nvm.cooperates();
         Self {
@@ -130,11 +130,7 @@ impl<P: FlashPort> Flash<P> {
             groups: GroupWatch::new(config, &nand, &port).map(Box::new),
             guards: guards(keeps_guards, &nand, &port),
             keeps_guards,
-            spare_per_sector: if config.timing.transfer_spare {
-                geometry.spare_bytes / sectors_per_page
-            } else {
-                0
-            },
+            bus_bytes: bus_bytes(geometry, config.timing.transfer_spare),
             nand,
             port,
             counts: CommandCounts::default(),
@@ -165,7 +161,7 @@ impl<P: FlashPort> Flash<P> {
             classes: self.classes,
             one_class: self.one_class,
             independent_planes: self.independent_planes,
-            spare_per_sector: self.spare_per_sector,
+            bus_bytes: self.bus_bytes,
         }
     }
 
@@ -201,7 +197,7 @@ impl<P: FlashPort> Flash<P> {
     /// Bytes that cross the bus for `sectors` sectors of a page.
     #[inline]
     fn bus_bytes(&self, sectors: u32) -> u32 {
-        sectors * (SECTOR_BYTES + self.spare_per_sector)
+        self.bus_bytes[sectors as usize]
     }
 
     #[inline(always)]
@@ -283,7 +279,8 @@ impl<P: FlashPort> Flash<P> {
         let cause = Cause::Map;
         self.nand.check_read(page, cause)?;
         self.admit(Command::Read, cause)?;
-        let spare = bytes.div_ceil(SECTOR_BYTES) * self.spare_per_sector;
+        let sectors = bytes.div_ceil(SECTOR_BYTES);
+        let spare = self.bus_bytes(sectors) - sectors * SECTOR_BYTES;
         let submission = self.submission(Command::Read, cause, page, bytes + spare);
         Ok(self.port.submit(submission, after))
     }
@@ -704,6 +701,15 @@ impl<P: FlashPort> Flash<P> {
         self.counts[Command::Program as usize].iter().sum::<u64>()
             + self.counts[Command::Copyback as usize].iter().sum::<u64>()
     }
+}
+
+/// Bytes that cross the bus for the first 0, 1, … sectors of a page: with their part of the spare bytes, rounded up, where
+/// these cross as well.
+fn bus_bytes(geometry: &Geometry, transfer_spare: bool) -> Box<[u32]> {
+    let sectors = geometry.page_bytes / SECTOR_BYTES;
+    let spare = if transfer_spare { geometry.spare_bytes } else { 0 };
+    let part = |count: u32| (u64::from(spare) * u64::from(count)).div_ceil(u64::from(sectors)) as u32;
+    (0..=sectors).map(|count| count * SECTOR_BYTES + part(count)).collect()
 }
 
 fn guards<P: FlashPort>(keeps: bool, nand: &NandArray, port: &P) -> Vec<P::Ticket> {
