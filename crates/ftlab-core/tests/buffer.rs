@@ -279,6 +279,47 @@ fn frames_are_taken_when_what_a_flush_has_cleaned_is_in_flash() {
     }
 }
 
+/// When the last of some requests ends, with two frames and two dies that program for 200 us.
+#[test]
+fn only_frames_that_go_to_flash_are_waited_for() {
+    let (write, read) = (
+        |us, page: u64| request(us, Op::Write, 4 * page, 4),
+        |us, page: u64| request(us, Op::Read, 4 * page, 4),
+    );
+    let (half, flush) = (|us, page: u64| request(us, Op::Write, 4 * page, 2), request(50.0, Op::Flush, 0, 0));
+    let durable = |us, page: u64| Request { fua: true, ..request(us, Op::Write, 4 * page + 2, 2) };
+    let trim = request(60.0, Op::Trim, 4, 4);
+    let cases = [
+        (
+            "what was only read leaves at once",
+            vec![read(0.0, 2), write(20.0, 1), flush, write(60.0, 4)],
+            60.0,
+        ),
+        ("what the flush writes does not", vec![write(0.0, 1), read(20.0, 2), flush, write(60.0, 4)], 250.0),
+        (
+            "nor what goes along with FUA",
+            vec![half(0.0, 1), read(20.0, 2), durable(50.0, 1), read(55.0, 2), write(60.0, 4)],
+            250.0,
+        ),
+        ("nor before a trim", vec![write(0.0, 1), write(20.0, 2), flush, trim, write(70.0, 4)], 250.0),
+        (
+            "newer data are not in flight",
+            vec![write(0.0, 1), read(20.0, 2), flush, half(55.0, 1), trim, write(70.0, 4)],
+            70.0,
+        ),
+    ];
+    for (what, requests, end) in cases {
+        for wait in ["frame", "event"] {
+            let keys = json!({ "kind": "lru", "bytes": 2 * 2048, "keep_reads": true, "wait": wait, "drain_at_end": false });
+            let mut config = chips(1, 2, &keys);
+            config.timing.bus_mb_per_s = 0.0;
+            let (_, log) = run(&config, &requests);
+            let last = log.requests.iter().find(|record| record.request.lba == 16);
+            assert_eq!(last.map(|record| record.end.0 as f64 / 1e6), Some(end), "{what}, {wait}");
+        }
+    }
+}
+
 /// All padding of a block is read before the first of its pages is programmed. Two dies on a bus: 0 and 2 are read on the first,
 /// and 3 on the second, where page 1 has been written. Their data cross the bus until 178.6 us.
 #[test]

@@ -177,11 +177,11 @@ impl<T: Ticket> WriteBuffer<T> {
         Ok(done)
     }
 
-    /// A clean frame is free now, or when the flush has ended that may have cleaned it.
+    /// A clean frame is free now, or when the data are in flash that a flush or FUA has left in it.
     #[inline]
     fn left_clean<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
         self.counts.clean_evicted += 1;
-        self.frames.hold(&mut flash.port, frame, self.cleaned);
+        self.frames.hold(&mut flash.port, frame);
         self.frames.leave(frame);
     }
 
@@ -427,9 +427,7 @@ impl<T: Ticket> WriteBuffer<T> {
         if self.frames.dirty_frames() > 0 {
             self.begin_event(flash);
             let event = if self.keeps_reads {
-                let event = self.clean_all(flash, below, after)?;
-                self.cleaned = flash.port.join(self.cleaned, event);
-                event
+                self.clean_all(flash, below, after)?
             } else {
                 let mut event = Gathering::new(flash.port.ready());
                 while self.next_victim(NOBODY) {
@@ -477,14 +475,16 @@ impl<T: Ticket> WriteBuffer<T> {
             flash.port.gather(&mut event, done);
             for frame in chosen.drain(..) {
                 if self.frames.dirty(frame) != 0 {
-                    self.frames.set_dirty(frame, 0);
+                    self.frames.clean(frame);
                     self.order.on_clean(self.frames.page(frame));
                 }
             }
         }
         drop(pending);
         (self.scratch.candidates, self.scratch.leaving) = (frames, chosen);
-        Ok(event.moment())
+        let event = event.moment();
+        self.frames.end_cleaning(&mut flash.port, event);
+        Ok(event)
     }
 
     /// The run has ended: write what is left, at the same rate, one eviction after the other.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::buffer::front::directory::{Directory, NONE};
-use crate::buffer::front::moments::Moments;
+use crate::buffer::front::moments::{Cleaned, Moments};
 use crate::buffer::order::{Buffered, FrameId, LOOKED_AT, Pages};
 use crate::flash::port::{FlashPort, Ticket};
 use crate::geometry::Lpn;
@@ -92,6 +92,7 @@ pub(crate) struct Frames<T: Ticket> {
     dirty: Masks,
     /// When what a frame holds is there; for a free one, when it may be written.
     ready: Moments<T>,
+    cleaned: Cleaned<T>,
     directory: Directory,
     /// Frames from this one on have never had a page.
     fresh: u32,
@@ -133,6 +134,7 @@ impl<T: Ticket> Frames<T> {
             held: Masks::new(frames, shift),
             dirty: Masks::new(frames, shift),
             ready: Moments::new(frames, ready),
+            cleaned: Cleaned::default(),
             directory: Directory::new(frames, pages, is_dense),
             fresh: 0,
             freed: Freed::default(),
@@ -166,6 +168,7 @@ impl<T: Ticket> Frames<T> {
             + self.together.capacity() * size_of::<Together<T>>()) as u64
             + self.directory.table_bytes()
             + self.ready.table_bytes()
+            + self.cleaned.table_bytes()
     }
 
     /// The frame of a page.
@@ -308,10 +311,24 @@ impl<T: Ticket> Frames<T> {
         (self.count() as usize / 64).max(4)
     }
 
-    /// `frame`, which becomes free, may not be written before `moment`.
+    /// What was dirty of `frame` goes to flash now, and stays in the frame.
+    pub(crate) fn clean(&mut self, frame: FrameId) {
+        self.set_dirty(frame, 0);
+        self.cleaned.add(self.count(), frame);
+    }
+
+    /// All that was [cleaned](Self::clean) since the last call is in flash at `moment`.
+    pub(crate) fn end_cleaning<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, moment: T) {
+        self.cleaned.end(port, moment);
+    }
+
+    /// `frame` becomes free. If it is clean, nothing else enters it while what was cleaned goes to flash.
     #[inline]
-    pub(crate) fn hold<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, frame: FrameId, moment: T) {
-        if !port.has_passed(moment) {
+    pub(crate) fn hold<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, frame: FrameId) {
+        if let Some(moment) = self.cleaned.of(frame)
+            && self.dirty(frame) == 0
+            && !port.has_passed(moment)
+        {
             let moment = port.join(self.ready.get(port, frame), moment);
             self.ready.set(port, frame, moment);
         }
@@ -323,6 +340,7 @@ impl<T: Ticket> Frames<T> {
         self.dirty_frames -= u32::from(self.dirty.take(frame) != 0);
         self.used -= 1;
         self.directory.leave(self.page(frame).lpn, frame.0, &self.lpns);
+        self.cleaned.forget(frame);
         self.add_freed(frame);
     }
 

@@ -111,7 +111,7 @@ impl<P: FlashPort, L: Layer<P>> Layer<P> for Front<L, P::Ticket> {
         after: P::Ticket,
     ) -> FlashResult<P::Ticket> {
         if let Some(buffer) = &mut self.buffer {
-            buffer.trim(access);
+            buffer.trim(flash, access);
         }
         self.below.trim(flash, access, after)
     }
@@ -219,8 +219,6 @@ struct WriteBuffer<T: Ticket> {
     draining: T,
     /// When what was written past the buffer is in flash, in the place of sectors that were dirty: a flush waits for it as well.
     displaced: T,
-    /// What flushes have cleaned is in flash then. Nothing else may enter such a frame before.
-    cleaned: T,
     victim_unit: VictimUnit,
     rate: Rate,
     select: Select,
@@ -322,7 +320,6 @@ impl<T: Ticket> WriteBuffer<T> {
             is_ending: false,
             draining: ready,
             displaced: ready,
-            cleaned: ready,
             victim_unit,
             rate,
             select: keys.select,

@@ -1,5 +1,7 @@
 //! From when on frames may be used: of the few for which that is still to come.
 
+use std::collections::VecDeque;
+
 use crate::buffer::front::frames::FEW;
 use crate::buffer::order::FrameId;
 use crate::flash::port::{FlashPort, Ticket};
@@ -233,11 +235,126 @@ impl<T: Ticket> Row<T> {
     }
 }
 
+/// Flushes that are on their way at most. Twice as many have numbers.
+const MOST_FLUSHES: u16 = u16::MAX / 2;
+
+/// Clean frames whose data still go to flash, as a flush or a write with FUA has written them: when they are there.
+///
+/// The frames of one flush have one moment. A frame has the number of its flush, of which few are on their way.
+#[derive(Debug, Clone)]
+pub(super) struct Cleaned<T> {
+    /// The flush of each frame, or a lower number. Empty before the first flush.
+    numbers: Vec<u16>,
+    /// The moments of flushes from the number `first` on.
+    moments: VecDeque<T>,
+    first: u16,
+    /// Frames have the number of the next flush: that of the last one if `is_full`.
+    is_begun: bool,
+    is_full: bool,
+}
+
+impl<T> Default for Cleaned<T> {
+    fn default() -> Self {
+        Self { numbers: Vec::new(), moments: VecDeque::new(), first: 1, is_begun: false, is_full: false }
+    }
+}
+
+impl<T: Ticket> Cleaned<T> {
+    /// A frame of `count` is of the next flush.
+    pub(super) fn add(&mut self, count: u32, frame: FrameId) {
+        if size_of::<T>() == 0 {
+            return;
+        }
+        self.numbers.resize(count as usize, 0);
+        // Where too many are on their way, the last of them are waited for together.
+        self.is_full = self.moments.len() == usize::from(MOST_FLUSHES);
+        self.numbers[frame.0 as usize] = self.first + self.moments.len() as u16 - u16::from(self.is_full);
+        self.is_begun = true;
+    }
+
+    /// All frames of the flush are in flash at `moment`.
+    pub(super) fn end<P: FlashPort<Ticket = T>>(&mut self, port: &mut P, moment: T) {
+        if !std::mem::take(&mut self.is_begun) {
+            return;
+        }
+        match self.moments.back_mut() {
+            Some(last) if self.is_full => *last = port.join(*last, moment),
+            _ => self.moments.push_back(moment),
+        }
+        while self.moments.front().is_some_and(|moment| port.has_passed(*moment)) {
+            self.moments.pop_front();
+            self.first += 1;
+        }
+        if self.first > MOST_FLUSHES {
+            let past = self.first - 1;
+            self.numbers.iter_mut().for_each(|number| *number = number.saturating_sub(past));
+            self.first = 1;
+        }
+    }
+
+    /// When the data of a frame are in flash, if it was among the last to be cleaned.
+    #[inline]
+    pub(super) fn of(&self, frame: FrameId) -> Option<T> {
+        let number = *self.numbers.get(frame.0 as usize)?;
+        self.moments.get(usize::from(number.checked_sub(self.first)?)).copied()
+    }
+
+    /// A frame is free.
+    #[inline]
+    pub(super) fn forget(&mut self, frame: FrameId) {
+        if let Some(number) = self.numbers.get_mut(frame.0 as usize) {
+            *number = 0;
+        }
+    }
+
+    pub(super) fn table_bytes(&self) -> u64 {
+        (self.numbers.capacity() * 2 + self.moments.capacity() * size_of::<T>()) as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::flash::port::Submission;
     use crate::rng::Rng;
+
+    /// Against a list of all frames: flushes that end in any order, more of them than have numbers, and many at a time.
+    #[test]
+    fn frames_are_of_the_flush_that_cleaned_them_last() {
+        const FRAMES: u32 = 40;
+        for lasts in [0, 50, 200_000] {
+            let (mut now, mut cleaned) = (Now(0), Cleaned::default());
+            let mut list = vec![At(0); FRAMES as usize];
+            let mut rng = Rng::new(lasts, "cleaned");
+            let mut is_exact = true;
+            for step in 0..200_000 {
+                now.0 = step;
+                let moment = At(step + rng.below(lasts + 1));
+                for _ in 0..rng.below(3) {
+                    let frame = FrameId(rng.below(FRAMES.into()) as u32);
+                    cleaned.add(FRAMES, frame);
+                    list[frame.0 as usize] = moment;
+                }
+                is_exact &= !cleaned.is_full;
+                cleaned.end(&mut now, moment);
+                let frame = FrameId(rng.below(FRAMES.into()) as u32);
+                let (found, right) = (cleaned.of(frame).unwrap_or(At(0)), list[frame.0 as usize]);
+                assert!(
+                    found == right
+                        || now.has_passed(found) && now.has_passed(right)
+                        || !is_exact && found.0 >= right.0,
+                    "step {step}"
+                );
+                if rng.below(9) == 0 {
+                    cleaned.forget(frame);
+                    list[frame.0 as usize] = At(0);
+                    assert_eq!(cleaned.of(frame), None);
+                }
+            }
+            assert_eq!(is_exact, lasts < 1000);
+            assert!(cleaned.moments.len() <= usize::from(MOST_FLUSHES));
+        }
+    }
 
     /// A moment. Those below 2^32 are short.
     #[derive(Debug, Clone, Copy, PartialEq)]

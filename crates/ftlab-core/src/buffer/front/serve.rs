@@ -210,9 +210,10 @@ impl<T: Ticket> WriteBuffer<T> {
             match past {
                 Past::Through => self.keep_copy(flash, below, lpn, &unit, in_frames)?,
                 Past::Durable => self.made_durable(flash, lpn, &unit, done),
-                Past::Sequential => self.drop_sectors(lpn, unit.mask()),
+                Past::Sequential => self.drop_sectors(flash, lpn, unit.mask()),
             }
         }
+        self.frames.end_cleaning(&mut flash.port, done);
         if access.rest == 0 {
             self.note_end_of_group(flash.nand.changes());
         }
@@ -314,7 +315,7 @@ impl<T: Ticket> WriteBuffer<T> {
     /// A write and all that was dirty of its page are in flash at `done`.
     fn made_durable<P: FlashPort<Ticket = T>>(
         &mut self,
-        flash: &Flash<P>,
+        flash: &mut Flash<P>,
         lpn: Lpn,
         unit: &UnitAccess<'_>,
         done: T,
@@ -328,42 +329,50 @@ impl<T: Ticket> WriteBuffer<T> {
         self.order.on_hit(self.frames.page(frame), true, self.frames.pages());
         self.frames.set_held(frame, self.frames.held(frame) | mask);
         self.put_versions(frame, mask, unit.versions);
-        self.frames.set_dirty(frame, 0);
-        if !self.keeps_reads {
+        if self.keeps_reads {
+            self.frames.clean(frame);
+        } else {
+            self.frames.set_dirty(frame, 0);
             self.frames.set_ready(&flash.port, frame, done);
         }
-        self.cleaned(frame);
+        self.cleaned(flash, frame);
     }
 
     /// The page of a frame is in flash as it is in the frame.
-    fn cleaned(&mut self, frame: FrameId) {
+    fn cleaned<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
         if self.keeps_reads {
             self.order.on_clean(self.frames.page(frame));
         } else {
-            self.order.on_leave(self.frames.page(frame), self.frames.pages());
-            self.frames.leave(frame);
+            self.dropped(flash, frame);
         }
     }
 
+    /// A page leaves its frame, and nothing is written.
+    fn dropped<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, frame: FrameId) {
+        self.order.on_leave(self.frames.page(frame), self.frames.pages());
+        self.frames.hold(&mut flash.port, frame);
+        self.frames.leave(frame);
+    }
+
     /// Newer data of these sectors of a page are in flash.
-    fn drop_sectors(&mut self, lpn: Lpn, mask: u64) {
+    fn drop_sectors<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, lpn: Lpn, mask: u64) {
         let Some(frame) = self.frames.find(lpn) else {
             self.counts.write_misses += 1;
             return;
         };
         self.counts.write_hits += 1;
-        let dirty = self.frames.dirty(frame);
-        self.frames.set_held(frame, self.frames.held(frame) & !mask);
+        let (held, dirty) = (self.frames.held(frame) & !mask, self.frames.dirty(frame));
+        if held == 0 {
+            return self.dropped(flash, frame);
+        }
+        self.frames.set_held(frame, held);
         self.frames.set_dirty(frame, dirty & !mask);
-        if self.frames.held(frame) == 0 {
-            self.order.on_leave(self.frames.page(frame), self.frames.pages());
-            self.frames.leave(frame);
-        } else if dirty != 0 && dirty & !mask == 0 {
-            self.cleaned(frame);
+        if dirty != 0 && dirty & !mask == 0 {
+            self.cleaned(flash, frame);
         }
     }
 
-    pub(super) fn trim(&mut self, access: &Access<'_>) {
+    pub(super) fn trim<P: FlashPort<Ticket = T>>(&mut self, flash: &mut Flash<P>, access: &Access<'_>) {
         self.serving = access.group.id;
         for index in 0..access.units {
             if access.sectors_of(index, self.per_unit) != self.per_unit {
@@ -372,8 +381,7 @@ impl<T: Ticket> WriteBuffer<T> {
             let lpn = access.lpn_at(index);
             self.note(lpn, u64::MAX, || Happened::Trimmed);
             if let Some(frame) = self.frames.find(lpn) {
-                self.order.on_leave(self.frames.page(frame), self.frames.pages());
-                self.frames.leave(frame);
+                self.dropped(flash, frame);
             }
         }
     }

@@ -233,8 +233,6 @@ struct Nvm<T: Ticket> {
     per_unit: u32,
     /// The number of the next group of evicted pages.
     group: u32,
-    /// What flushes have cleaned is in flash then. Nothing else may enter such a frame before.
-    cleaned: T,
     /// Units written in part whose rest was read first.
     read_modify_writes: u64,
     counts: NvmCounts,
@@ -291,7 +289,6 @@ impl<T: Ticket> Nvm<T> {
             slots: geometry.slots_per_page,
             per_unit: geometry.sectors_per_unit,
             group: FIRST_GROUP,
-            cleaned: flash.port.ready(),
             read_modify_writes: 0,
             counts: NvmCounts { frames: frames.into(), ..NvmCounts::default() },
             diary: flash.nand.keeps_past().then(Box::default),
@@ -422,7 +419,7 @@ impl<T: Ticket> Nvm<T> {
                 continue;
             }
             self.counts.clean_evicted += 1;
-            self.frames.hold(&mut flash.port, *frame, self.cleaned);
+            self.frames.hold(&mut flash.port, *frame);
             if self.cooperates {
                 let told = self.message(flash);
                 let relied_on = below.set_removable(flash, page.lpn, false, told);
@@ -504,7 +501,7 @@ impl<T: Ticket> Nvm<T> {
                 let page = self.frames.page(*frame);
                 self.counts.pages_flushed += 1;
                 self.end_tombstone(flash, page.lpn, written);
-                self.frames.set_dirty(page.frame, 0);
+                self.frames.clean(page.frame);
                 // Clean from the moment on at which flash has it. It can be read before.
                 let moment = flash.port.join(self.frames.ready(&flash.port, page.frame), written);
                 self.note_clean(flash, page.frame, below.copy_of(page.lpn), moment);
@@ -512,7 +509,7 @@ impl<T: Ticket> Nvm<T> {
             }
         }
         (self.scratch.candidates, self.scratch.leaving) = (frames, chosen);
-        self.cleaned = flash.port.join(self.cleaned, done);
+        self.frames.end_cleaning(&mut flash.port, done);
         Ok(done)
     }
 }

@@ -257,6 +257,7 @@ impl<T: Ticket> Nvm<T> {
             self.counts.trimmed_dirty += u64::from(dirty);
             self.counts.trimmed_clean += u64::from(!dirty);
             self.order.on_leave(self.frames.page(frame), self.frames.pages());
+            self.frames.hold(&mut flash.port, frame);
             self.set_free(flash, frame);
         }
     }
