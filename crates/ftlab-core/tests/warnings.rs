@@ -262,6 +262,13 @@ fn every_warning_has_its_run() {
     expect("not_aged", &writes(&drive(hurried), 0.1));
     let tight = json!({ "geometry": { "blocks_per_plane": 62 }, "ftl": { "over_provisioning": 0.1 } });
     expect("little_spare", &writes(&drive(tight), 0.5));
+    // A victim is begun ahead of need while more blocks are free.
+    let of_pace = |pace: &str| {
+        let ahead = json!({ "geometry": { "blocks_per_plane": 62 }, "ftl": { "over_provisioning": 0.13, "gc_pace": pace } });
+        writes(&drive(ahead), 0.5)
+    };
+    assert!(!has(&of_pace("block"), "little_spare"));
+    expect("little_spare", &of_pace("even"));
 
     let open = |requests: &[Request], host: Value| run(&open_drive(json!({}), host), requests).0.summary;
     let every = |us: f64, count: u64, unit: fn(u64) -> u64| -> Vec<Request> {

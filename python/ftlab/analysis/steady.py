@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from ftlab.studies import Store
 
-# MSER-5: observations in a batch, and the fewest batches. A third of them must be left: fewer may be alike by chance,
-# the more so as write amplification takes few values. (The usual guard is five batches: K. Hoad, S. Robinson and
-# R. Davies, Automating warm-up length estimation, 2010.) A cut so late is refused in any case.
+# MSER-5: observations in a batch, and the fewest batches. Cuts that leave less than a third are not looked at: so few
+# may be alike by chance, the more so as write amplification takes few values. (The usual guard is five batches:
+# K. Hoad, S. Robinson and R. Davies, Automating warm-up length estimation, 2010.)
 _BATCH, _FEWEST_BATCHES, _LEFT = 5, 20, 3
 # SNIA: rounds in the measurement window, its widest range, and its steepest slope, both as shares of the average.
 _WINDOW, _RANGE, _SLOPE = 5, 0.20, 0.10
@@ -91,9 +91,10 @@ def steady_state(
     ``"mser"`` is MSER-5, the truncation rule that simulation practice recommends. It cuts off what makes the standard
     error of the mean of the rest smallest, in batches of five (K. P. White, An effective truncation heuristic for bias
     reduction in simulation output, 1997; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state
-    truncation heuristics for simulation, 2000). Where that is more than half, the run was too short: not reached. Nor
-    is it where 20 means of the rest still have a trend (Mann and Kendall's test, 0.5 %). The last of them must be like
-    the others, too (Student's test, 0.5 %). MSER-5 alone would take a long plateau with a rise at its end for steady.
+    truncation heuristics for simulation, 2000). Cuts that leave less than a third are not looked at. Where the cut is
+    beyond half, the run was too short: not reached. Nor is it where 20 means of the rest still have a trend (Mann and
+    Kendall's test, 0.5 %). The last of them must be like the others, too (Student's test, 0.5 %). MSER-5 alone would
+    take a long plateau with a rise at its end for steady.
 
     ``"snia"`` is how solid-state drives are tested (SNIA, Solid State Storage Performance Test Specification). In a
     window of five rounds, the values span no more than 20 % of their average. The line that fits them best changes by

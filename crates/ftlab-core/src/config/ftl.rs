@@ -139,7 +139,7 @@ pub struct FtlConfig {
     ///
     /// With `even`, a plane begins a victim before it is short: while it has at most `gc_low_free_blocks` free blocks
     /// and one for each block that it has open. Each page written there then waits for a share of the victim's copies.
-    /// A plane that is short all the same collects as with `block`. It needs `map_cache.kind = "ideal"`, and neither
+    /// A plane that is short all the same collects as with `block`. As more blocks are kept free, it copies a little more. It needs `map_cache.kind = "ideal"`, and neither
     /// `nvm.kind = "cdm"` nor copies that are sorted by units.
     ///
     /// Default: whole blocks, as in most simulators; reads then wait for whole victims.

@@ -132,7 +132,7 @@ impl<P: FlashPort> Flash<P> {
         let sectors = self.geometry().sectors_per_unit * self.geometry().slots_per_page;
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(sectors));
         let done = self.port.submit(submission, after);
-        self.note_program(page.block, done);
+        self.note_program(page, done);
         Ok(done)
     }
 }

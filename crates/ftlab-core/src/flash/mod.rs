@@ -313,7 +313,7 @@ impl<P: FlashPort> Flash<P> {
     ) -> FlashResult<P::Ticket> {
         let after = self.before_program(page, units, after)?;
         let done = self.program_now(page, units, cause, after)?;
-        self.remember_program(page.block, done);
+        self.remember_program(page, done);
         Ok(done)
     }
 
@@ -394,7 +394,7 @@ impl<P: FlashPort> Flash<P> {
         let submission = self.submission(Command::Program, cause, page, self.bus_bytes(1));
         let done = self.port.submit(submission, after);
         // Until it has ended, it can tear what came before.
-        self.note_program(page.block, done);
+        self.note_program(page, done);
         Ok(done)
     }
 
@@ -437,7 +437,7 @@ impl<P: FlashPort> Flash<P> {
         self.nand.program(to, units, cause)?;
         let submission = self.submission_from(source_class, Command::Copyback, cause, to, 0);
         let done = self.port.submit(submission, after);
-        self.note_program(to.block, done);
+        self.note_program(to, done);
         Ok(done)
     }
 
@@ -509,7 +509,7 @@ impl<P: FlashPort> Flash<P> {
                 done = self.port.join(done, run);
                 at += count;
             }
-            self.note_program(to.block, done);
+            self.note_program(to, done);
         }
         Ok(done)
     }
@@ -523,17 +523,18 @@ impl<P: FlashPort> Flash<P> {
     }
 
     #[inline(always)]
-    fn note_program(&mut self, block: BlockId, done: P::Ticket) {
+    fn note_program(&mut self, page: PageAt, done: P::Ticket) {
         if self.watches_programs {
-            self.remember_program(block, done);
+            self.remember_program(page, done);
         }
     }
 
     #[inline(never)]
-    fn remember_program(&mut self, block: BlockId, done: P::Ticket) {
+    fn remember_program(&mut self, page: PageAt, done: P::Ticket) {
         if !P::LISTENS {
             return;
         }
+        let block = page.block;
         if self.programs.is_asked() {
             // Data that are copied have been in flash before, and stay where they were until the copy has ended.
             let source = self.copied_from.take();
@@ -541,7 +542,7 @@ impl<P: FlashPort> Flash<P> {
                 let [there, before] = [from, block].map(|block| self.programs.last(block));
                 self.port.join(there, before)
             });
-            self.programs.note(self.lane_of(block), block, self.nand.next_page(block), source, known);
+            self.programs.note(self.lane_of(block), page, self.nand.next_page(block), source, known);
         }
         if let Some(groups) = &mut self.groups {
             groups.written(&mut self.port, done);

@@ -1,6 +1,6 @@
 //! Programs that may not have ended: which one an erase must wait for on another lane.
 
-use crate::geometry::{BlockId, Geometry};
+use crate::geometry::{BlockId, Geometry, PageAt};
 
 /// The last program of each block, and the last few of each lane with their pages.
 ///
@@ -56,26 +56,37 @@ impl<T: Copy> Programs<T> {
         self.last[block.index()]
     }
 
-    /// What the first `pages` of a block of `lane` hold is in flash when `done` has passed. The last of them are copies of
-    /// what the block `from` had.
+    /// What the first `pages` of a block of `lane` hold is in flash when `done` has passed. Those from `first` on were
+    /// programmed now, and may be copies of what the block `from` had.
     #[inline]
-    pub(super) fn note(&mut self, lane: u32, block: BlockId, pages: u32, from: Option<BlockId>, done: T) {
-        self.last[block.index()] = done;
-        let next = &mut self.next[lane as usize];
+    pub(super) fn note(&mut self, lane: u32, first: PageAt, pages: u32, from: Option<BlockId>, done: T) {
+        let block = first.block;
+        let before = std::mem::replace(&mut self.last[block.index()], done);
+        if self.places[block.index()] == 0 && first.index > 0 {
+            // From before the run, or forgotten: they need not wait for this one.
+            self.keep(lane, Recent { block, pages: first.index, from: None, done: before });
+        }
         let of_lane = &mut self.recent[lane as usize * KEPT..][..KEPT];
-        let newest = &mut of_lane[(usize::from(*next) + KEPT - 1) % KEPT];
+        let newest = &mut of_lane[(usize::from(self.next[lane as usize]) + KEPT - 1) % KEPT];
         if from.is_some() && (newest.block, newest.from) == (block, from) {
             // Of one victim there may be many copies.
             (newest.pages, newest.done) = (pages, done);
             return;
         }
-        let place = &mut of_lane[usize::from(*next)];
+        self.keep(lane, Recent { block, pages, from, done });
+    }
+
+    /// In place of the oldest of the lane.
+    #[inline(always)]
+    fn keep(&mut self, lane: u32, recent: Recent<T>) {
+        let next = &mut self.next[lane as usize];
+        let place = &mut self.recent[lane as usize * KEPT + usize::from(*next)];
         *next = (*next + 1) % KEPT as u8;
         if place.pages > 0 {
             self.places[place.block.index()] -= 1;
         }
-        self.places[block.index()] += 1;
-        *place = Recent { block, pages, from, done };
+        self.places[recent.block.index()] += 1;
+        *place = recent;
     }
 
     /// When what page `index` of a block of `lane` holds is in flash, or a little later.
@@ -111,33 +122,40 @@ mod tests {
         assert!(!Programs::new(&geometry, 2, false, 0).is_asked());
         let mut programs = Programs::new(&geometry, 2, true, 0);
         let (one, other) = (BlockId(3), BlockId(9));
+        let page = |block, index| PageAt { block, index };
         assert_eq!(programs.end_of(0, one, 0), 0);
-        for page in 0..5 {
-            programs.note(0, one, page + 1, None, 10 + page);
-            programs.note(1, other, 2 * page + 2, None, 20 + page);
+        for at in 0..5 {
+            programs.note(0, page(one, at), at + 1, None, 10 + at);
+            programs.note(1, page(other, 2 * at), 2 * at + 2, None, 20 + at);
         }
-        assert_eq!([0, 3, 4].map(|page| programs.end_of(0, one, page)), [10, 13, 14]);
+        assert_eq!([0, 3, 4].map(|at| programs.end_of(0, one, at)), [10, 13, 14]);
         // Two pages with one program.
-        assert_eq!([0, 1, 2, 9].map(|page| programs.end_of(1, other, page)), [20, 20, 21, 24]);
+        assert_eq!([0, 1, 2, 9].map(|at| programs.end_of(1, other, at)), [20, 20, 21, 24]);
         // The first ones are forgotten: what is known has ended later.
-        for page in 5..5 + KEPT as u32 - 2 {
-            programs.note(0, one, page + 1, None, 10 + page);
+        for at in 5..5 + KEPT as u32 - 2 {
+            programs.note(0, page(one, at), at + 1, None, 10 + at);
         }
-        assert_eq!([0, 2, 3, 4, 30].map(|page| programs.end_of(0, one, page)), [13, 13, 13, 14, 40]);
+        assert_eq!([0, 2, 3, 4, 30].map(|at| programs.end_of(0, one, at)), [13, 13, 13, 14, 40]);
         // Another block fills the ring, and the last program of the first one is all that is known of it.
-        for page in 0..KEPT as u32 {
-            programs.note(0, BlockId(4), page + 1, None, 100 + page);
+        for at in 0..KEPT as u32 {
+            programs.note(0, page(BlockId(4), at), at + 1, None, 100 + at);
         }
         assert_eq!(programs.places[one.index()], 0);
-        assert_eq!([0, 30].map(|page| programs.end_of(0, one, page)), [44, 44]);
+        assert_eq!([0, 30].map(|at| programs.end_of(0, one, at)), [44, 44]);
+        // So they do when it goes on.
+        programs.note(0, page(one, 35), 36, None, 150);
+        assert_eq!([0, 34, 35].map(|at| programs.end_of(0, one, at)), [44, 44, 150]);
+        // Nothing waits for what was there when the run began.
+        programs.note(0, page(BlockId(5), 7), 8, None, 160);
+        assert_eq!([0, 6, 7].map(|at| programs.end_of(0, BlockId(5), at)), [0, 0, 160]);
         // Copies of one victim are one entry.
-        for page in 0..KEPT as u32 {
-            programs.note(1, BlockId(12), page + 1, Some(one), 300 + page);
+        for at in 0..KEPT as u32 {
+            programs.note(1, page(BlockId(12), at), at + 1, Some(one), 300 + at);
         }
         assert_eq!((programs.end_of(1, BlockId(12), 3), programs.end_of(1, other, 2)), (331, 21));
         // What is known of an earlier life of a block says nothing of the one that follows.
-        programs.note(0, BlockId(4), 1, None, 200);
-        programs.note(0, BlockId(4), 2, None, 201);
-        assert_eq!([0, 1].map(|page| programs.end_of(0, BlockId(4), page)), [200, 201]);
+        programs.note(0, page(BlockId(4), 0), 1, None, 200);
+        programs.note(0, page(BlockId(4), 1), 2, None, 201);
+        assert_eq!([0, 1].map(|at| programs.end_of(0, BlockId(4), at)), [200, 201]);
     }
 }

@@ -571,7 +571,9 @@ fn little_spare(evidence: &Evidence<'_>) -> Option<Said> {
     }
     let blocks = f64::from(config.geometry.blocks_per_plane);
     let spare = blocks * (1.0 - config.logical_pages() as f64 / config.physical_units() as f64);
-    let taken = reserved_blocks(config) as f64;
+    // Blocks that are free when a victim is begun ahead of need.
+    let ahead = config.ftl.gc_ahead().map_or(0, |most| most - config.ftl.gc_low_free_blocks);
+    let taken = reserved_blocks(config) as f64 + f64::from(ahead);
     if taken <= spare / 2.0 {
         return None;
     }
@@ -580,7 +582,8 @@ fn little_spare(evidence: &Evidence<'_>) -> Option<Said> {
     );
     let advice =
         "make geometry.blocks_per_plane or ftl.over_provisioning larger, or ftl.gc_low_free_blocks smaller";
-    Some((text, advice.into(), vec![("spare_blocks", spare), ("taken_blocks", taken)]))
+    let advice = if ahead > 0 { format!("{advice}, or set ftl.gc_pace = \"block\"") } else { advice.into() };
+    Some((text, advice, vec![("spare_blocks", spare), ("taken_blocks", taken)]))
 }
 
 fn uneven_dies(evidence: &Evidence<'_>) -> Option<Said> {

@@ -18,7 +18,7 @@ use crate::geometry::{BlockId, DieId, Geometry, Lpn, PageAt, PlaneId, Ppn};
 use crate::tape::{Tape, Taped, taped};
 
 pub(crate) mod free_blocks;
-mod paced;
+pub(super) mod paced;
 pub(super) mod page_map;
 
 use free_blocks::FreeBlocks;

@@ -3,7 +3,7 @@
 //! A victim whose live units fill `copies` pages gains the others of its block. When so many pages have been written in its
 //! plane, it must be empty. So each of them waits for its share of the copies.
 
-use super::Blocks;
+use super::{Blocks, Turns};
 use crate::flash::nand::NandArray;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::geometry::{BlockId, DieId, PlaneId};
@@ -25,15 +25,15 @@ pub(super) struct Paced {
 
 taped! { Paced { block, work, copies, written, copied } else {} }
 
-/// What one write waits for.
+/// What became of a choice ahead of need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// The victim.
-    pub(crate) victim: BlockId,
-    /// So many pages of it are to be copied.
-    pub(crate) pages: u32,
-    /// Whether the victim has just been chosen.
-    pub(crate) begins: bool,
+pub(crate) enum Begun {
+    /// There is nothing to choose.
+    Nothing,
+    /// This victim is under way.
+    Paced(BlockId),
+    /// This one is wholly live: a policy that chooses blindly has come to it.
+    InVain(BlockId),
 }
 
 /// Pages owed when `written` of the `gain` pages that a victim gives are written, of `copies`.
@@ -88,40 +88,43 @@ impl<V: VictimPolicy> Blocks<V> {
         }
     }
 
-    /// A page is written in `plane` next: what it waits for.
-    pub(crate) fn next_step(&mut self, nand: &NandArray, plane: PlaneId) -> Option<Step> {
-        let (die, bit) = self.bit(plane);
-        if self.dies[die.index()].ahead & bit == 0 {
-            return None;
-        }
-        let begins = self.planes[plane.index()].paced.is_none();
-        if begins && !self.begin_paced(nand, plane) {
-            self.dies[die.index()].ahead &= !bit;
-            return None;
-        }
+    /// A page is written in `plane` next: how many pages of the victim under way are to be copied before, if there is one.
+    pub(crate) fn next_share(&mut self, plane: PlaneId) -> Option<u32> {
         let pages = self.geometry.data_pages_per_block;
         let paced = self.planes[plane.index()].paced.as_mut()?;
         paced.written += 1;
         let owed = owed(paced.written, paced.copies, pages - paced.copies);
-        let step = Step { victim: paced.block, pages: owed - paced.copied, begins };
-        paced.copied = owed;
-        Some(step)
+        Some(owed - std::mem::replace(&mut paced.copied, owed))
     }
 
-    /// Choose a victim of `plane` that gains something, if the policy names one. It is no candidate any more.
-    fn begin_paced(&mut self, nand: &NandArray, plane: PlaneId) -> bool {
-        if self.ahead_free_blocks.is_none_or(|most| self.free(plane) > most) {
-            return false;
-        }
-        let Some(victim) = self.victims.pick(plane) else { return false };
+    /// Whether a victim is to be begun in `plane` now. If there is none to be had, nobody asks again until its next block is
+    /// opened.
+    pub(crate) fn may_begin_paced(&mut self, plane: PlaneId) -> bool {
+        let (die, bit) = self.bit(plane);
+        self.dies[die.index()].ahead & bit != 0 && self.planes[plane.index()].paced.is_none()
+    }
+
+    /// Choose a victim of `plane`, which is no candidate any more. One that gains something is under way from now on; one that
+    /// does not is to be emptied at once, as nothing is ever written in its place.
+    pub(in crate::ftl) fn begin_paced(
+        &mut self,
+        nand: &NandArray,
+        plane: PlaneId,
+        turns: &mut Turns,
+    ) -> Begun {
+        let is_ahead = self.ahead_free_blocks.is_some_and(|most| self.free(plane) <= most);
+        let Some(victim) = is_ahead.then(|| self.next_victim(nand, plane, turns)).flatten() else {
+            let (die, bit) = self.bit(plane);
+            self.dies[die.index()].ahead &= !bit;
+            return Begun::Nothing;
+        };
         let valid = self.heard(nand, victim);
         if !self.gains(valid) {
-            self.victims.on_seal(victim, valid);
-            return false;
+            return Begun::InVain(victim);
         }
         let copies = valid.div_ceil(self.geometry.slots_per_page);
         self.planes[plane.index()].paced = Some(Paced { block: victim, copies, ..Paced::default() });
-        true
+        Begun::Paced(victim)
     }
 
     /// The victim of `plane` under way has been erased.

@@ -88,7 +88,7 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
     }
 
     /// Empty a victim of `plane`, with what goes with it.
-    fn collect_block<P: FlashPort<Ticket = T>>(
+    pub(super) fn collect_block<P: FlashPort<Ticket = T>>(
         &mut self,
         flash: &mut Flash<P>,
         plane: PlaneId,

@@ -5,6 +5,7 @@ use crate::cause::Cause;
 use crate::error::FlashResult;
 use crate::flash::Flash;
 use crate::flash::port::{FlashPort, Ticket};
+use crate::ftl::blocks::paced::Begun;
 use crate::ftl::gc::policy::VictimPolicy;
 use crate::ftl::placement::policy::Placement;
 use crate::geometry::PlaneId;
@@ -21,19 +22,41 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
         // Planes that are compared take turns: if only the one that is written gained, it would be written for ever.
         let die = self.geometry.die_of(plane);
         let plane = if self.standing.compares_planes { self.blocks.turn_ahead(die) } else { plane };
-        let Some(step) = self.blocks.next_step(&flash.nand, plane) else { return Ok(()) };
-        flash.check_interrupt()?;
-        if step.begins {
-            self.counters.gc.collections += 1;
-            self.placement.collected(step.victim);
-            self.blocks.number_paced(plane, flash.new_internal());
+        if self.blocks.may_begin_paced(plane) {
+            self.begin_ahead(flash, plane)?;
         }
-        self.copy_first(flash, plane, step.pages)?;
+        let Some(pages) = self.blocks.next_share(plane) else { return Ok(()) };
+        flash.check_interrupt()?;
+        self.copy_first(flash, plane, pages)?;
         // Copies may have opened the block that was one too many.
         if self.blocks.is_low(die) {
             self.collect(flash, die)?;
         }
         Ok(())
+    }
+
+    /// Begin a victim in `plane`, if one is to be had.
+    fn begin_ahead<P: FlashPort<Ticket = T>>(
+        &mut self,
+        flash: &mut Flash<P>,
+        plane: PlaneId,
+    ) -> FlashResult<()> {
+        let mut turns = self.blocks.turns(self.geometry.die_of(plane), true);
+        loop {
+            match self.blocks.begin_paced(&flash.nand, plane, &mut turns) {
+                Begun::Nothing => return Ok(()),
+                Begun::InVain(victim) => {
+                    flash.check_interrupt()?;
+                    self.collect_block(flash, plane, victim, false)?;
+                }
+                Begun::Paced(victim) => {
+                    self.counters.gc.collections += 1;
+                    self.placement.collected(victim);
+                    self.blocks.number_paced(plane, flash.new_internal());
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Empty the victim of `plane` under way, if there is one. Says whether there was.
