@@ -320,6 +320,27 @@ fn only_frames_that_go_to_flash_are_waited_for() {
     }
 }
 
+/// Frames are taken in the order in which victims left, those of one victim by page: of clean ones as well. Of two units to a
+/// page, 1 was asked for first and is still being read, and 0 was never written.
+#[test]
+fn frames_of_a_clean_victim_are_taken_by_page() {
+    let mut config =
+        chips(1, 1, &json!({ "kind": "lru", "bytes": 4096, "keep_reads": true, "wait": "frame" }));
+    config.geometry.page_bytes = 4096;
+    config.geometry.mapping_unit_bytes = 2048;
+    config.timing.bus_mb_per_s = 0.0;
+    let access = |us, op, unit: u64| request(us, op, 4 * unit, 4);
+    let durable = Request { fua: true, ..access(0.0, Op::Write, 1) };
+    let reads =
+        [(300.0, 30), (301.0, 31), (302.0, 1), (303.0, 0)].map(|(us, unit)| access(us, Op::Read, unit));
+    let mut requests = vec![durable];
+    requests.extend(reads);
+    requests.extend([304.0, 305.0].map(|us| access(us, Op::Write, 40 + us as u64)));
+    let us = latencies(&run(&config, &requests).1);
+    let read = us[3];
+    assert_eq!(us, [us[0], 0.0, 0.0, read, 0.0, 0.0, read - 3.0]);
+}
+
 /// All padding of a block is read before the first of its pages is programmed. Two dies on a bus: 0 and 2 are read on the first,
 /// and 3 on the second, where page 1 has been written. Their data cross the bus until 178.6 us.
 #[test]

@@ -147,6 +147,7 @@ enum BlockRule {
 struct Blocks {
     rule: BlockRule,
     pages_of_block: u32,
+    logical_units: u32,
     list: Vec<Block>,
 }
 
@@ -167,7 +168,8 @@ impl Blocks {
         }
         block.writes.push(lpn % self.pages_of_block);
         block.is_recent = true;
-        let in_sequence = block.writes.ends_with(&(0..self.pages_of_block).collect::<Vec<_>>());
+        let pages = self.pages_of_block.min(self.logical_units - number * self.pages_of_block);
+        let in_sequence = block.writes.ends_with(&(0..pages).collect::<Vec<_>>());
         match self.rule {
             BlockRule::Bplru(true) if in_sequence => self.list.insert(0, block),
             BlockRule::Bplru(_) | BlockRule::Fab(_) => self.list.push(block),
@@ -332,7 +334,8 @@ impl Naive for Recent {
 
 fn naive(choice: &BufferChoice, shape: &Shape) -> Box<dyn Naive> {
     let pages = |rule| Box::new(PageList { rule, list: Vec::new() });
-    let blocks = |rule| Box::new(Blocks { rule, pages_of_block: shape.units_per_block, list: Vec::new() });
+    let Shape { units_per_block: pages_of_block, logical_units, .. } = *shape;
+    let blocks = |rule| Box::new(Blocks { rule, pages_of_block, logical_units, list: Vec::new() });
     let share = |share: f64| (share * f64::from(shape.frames)).round() as usize;
     match choice {
         BufferChoice::None(_) => unreachable!("no order"),
@@ -629,6 +632,9 @@ fn block_orders_by_hand() {
     };
     assert_eq!(bplru(true), [[4, 5, 6, 7]]);
     assert_eq!(bplru(false), [[0]]);
+    // The last block of a hundred pages has four.
+    let last = by_hand(BufferChoice::from(BufferKind::Bplru), 6, 8, "0w 8w 96w 97w 98w 99w 16w");
+    assert_eq!(last, [[96, 97, 98, 99]]);
     assert_eq!(by_hand(BufferChoice::from(BufferKind::Fab), 7, 4, accesses), [[4, 5, 6, 7]]);
     // Reads do not move a block of BPLRU, and those of FAB and CLC.
     let read = "0w 4w 0r 8w";

@@ -24,6 +24,7 @@ pub struct Bplru {
     list: List,
     padding: Padding,
     compensation: bool,
+    logical_units: u32,
 }
 
 /// When a block that leaves is filled up.
@@ -48,7 +49,7 @@ pub struct BplruKeys {
     /// Default: as in the paper: a whole block in order can be switched instead of merged.
     pub padding: Padding,
     /// Whether a block that was written in sequence leaves next. A sequence begins with the first page of a block. It ends
-    /// where a page of the block leaves by a trim, or by a write that goes past the buffer.
+    /// where a page of the block leaves by a trim, by FUA, or by a write that goes past the buffer.
     ///
     /// Default: as in the paper: what was written in sequence is rarely written again soon.
     pub compensation: bool,
@@ -67,7 +68,8 @@ impl Bplru {
         let offset = self.chains.offset_of(lpn);
         let continues = offset == 0 || offset == self.chains.mark(head);
         let mut next = if continues { offset + 1 } else { 0 };
-        let is_whole = next == self.chains.units_per_block();
+        // The last block of a drive may be shorter.
+        let is_whole = next == self.chains.units_per_block() || continues && lpn.0 + 1 == self.logical_units;
         if is_whole {
             next = 0;
         }
@@ -116,7 +118,13 @@ impl BufferOrder for Bplru {
 
     fn new(keys: &BplruKeys, shape: &Shape) -> Self {
         let chains = BlockChains::new(shape, shape.frames);
-        Self { chains, list: List::new(), padding: keys.padding, compensation: keys.compensation }
+        Self {
+            chains,
+            list: List::new(),
+            padding: keys.padding,
+            compensation: keys.compensation,
+            logical_units: shape.logical_units,
+        }
     }
 
     fn keeps_reads(_: &BplruKeys) -> bool {

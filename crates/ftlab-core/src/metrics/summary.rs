@@ -245,9 +245,10 @@ pub struct ParallelismSummary {
     pub mean_busy_dies: f64,
     /// From the first arrival until the drive is idle.
     pub span_ns: u64,
-    /// How long each channel transferred.
+    /// How long each channel transferred. A run that is cut short leaves out what has not ended.
     pub channel_busy_ns: Vec<u64>,
-    /// How long each die ran commands, in the order of channel, way, die (then plane, where they work independently).
+    /// How long each die ran commands, in the order of channel, way, die (then plane, where they work independently). A run
+    /// that is cut short leaves out those that have not ended.
     pub die_busy_ns: Vec<u64>,
     /// What evictions of the write buffer have cost. Absent without a buffer.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -259,7 +260,8 @@ pub struct ParallelismSummary {
 /// the first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EvictionSummary {
-    /// Evictions that took flash time; those of clean pages alone take none.
+    /// Evictions that took flash time; those of clean pages alone take none. Where a run is cut short, the last ones may not have
+    /// ended: their time is left out.
     pub events_timed: u64,
     /// Dies (or planes, where they work independently) that one of them used, on average.
     pub event_dies_mean: f64,

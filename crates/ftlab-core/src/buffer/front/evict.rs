@@ -211,14 +211,15 @@ impl<T: Ticket> WriteBuffer<T> {
         frames: &mut [FrameId],
         after: T,
     ) -> FlashResult<T> {
+        // Clean ones as well: the frames of a victim become free by page.
+        if frames.len() > 1 {
+            self.frames.sort_by_page(frames);
+        }
         let dirty = frames.iter().filter(|frame| self.frames.dirty(**frame) != 0).count() as u32;
         if dirty == 0 {
             return Ok(flash.port.ready());
         }
         self.counts.pages_evicted += u64::from(dirty);
-        if frames.len() > 1 {
-            self.frames.sort_by_page(frames);
-        }
         self.group = self.group.wrapping_sub(1);
         let id = self.group;
         if self.victim_unit == VictimUnit::Block {

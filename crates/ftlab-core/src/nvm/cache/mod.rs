@@ -451,11 +451,11 @@ impl<T: Ticket> Nvm<T> {
         below: &mut L,
         frames: &mut [FrameId],
     ) -> FlashResult<T> {
-        // As in the write buffer, whose frames become free in the same order.
+        // Clean ones as well: as in the write buffer, the frames of a victim become free by page.
+        self.frames.sort_by_page(frames);
         if frames.iter().all(|frame| !self.is_dirty(*frame)) {
             return Ok(flash.port.ready());
         }
-        self.frames.sort_by_page(frames);
         let mut after = flash.port.ready();
         let (mut parts, mut versions) =
             (std::mem::take(&mut self.scratch.parts), std::mem::take(&mut self.scratch.versions));
