@@ -8,6 +8,7 @@ use ftlab_core::ftl::page::capacity::most_units_at_once;
 use ftlab_core::ftl::placement::PlacementKind;
 use ftlab_core::host::request::{Op, Request, VecSource};
 use ftlab_core::metrics::CommandRecord;
+use ftlab_core::rng::Rng;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -571,6 +572,36 @@ fn a_second_cut_can_be_done_alone() {
         assert_eq!(none, None);
     }
     assert!(nested > 0);
+}
+
+/// A large request writes both pages of word lines, without backups, and makes older versions stale on other dies. These are not
+/// erased before the last of the two is in flash, which may tear the first.
+#[test]
+fn old_versions_outlast_the_word_lines_of_what_replaces_them() {
+    for (seed, order) in (0..2).flat_map(|seed| ["adjacent", "shadow", "tiles"].map(|order| (seed, order))) {
+        let config = device(json!({
+            "geometry": { "channels": 3, "ways": 1, "blocks_per_plane": 16, "pages_per_block": 8, "page_bytes": 4096 },
+            "cell": { "kind": "mlc", "page_order": order },
+            "timing": { "read_us": 20, "program_us": { "lsb": 100, "msb": 700 }, "erase_us": 200, "bus_mb_per_s": 400 },
+            "ftl": { "over_provisioning": 0.7, "striping": "dynamic" },
+            "lsb_backup": { "kind": "copy" },
+            "precondition": { "kind": "steady" },
+            "host": { "arrival": "open" },
+        }));
+        let (units, mut rng) = (config.logical_pages(), Rng::new(seed, "large"));
+        let requests: Vec<Request> = (0..40)
+            .map(|at| {
+                let count = 4 + rng.below(12);
+                let first = rng.below(units - count);
+                request(f64::from(at) * 300.0, Op::Write, 8 * first, 8 * count as u32)
+            })
+            .collect();
+        let options = CrashOptions { seed, at: CutAt::Time, ..CrashOptions::default() };
+        let recording = recorded(&config, &requests, &options);
+        for one in examined(&recording, 0..recording.points()) {
+            assert!(one.cut.is_survived(), "{order}, seed {seed}: {one:?}");
+        }
+    }
 }
 
 pub fn of_one_bit(value: Value, more: &Value) -> Value {

@@ -175,6 +175,14 @@ impl WordLines {
         &self.pages[start.into()..at.into()]
     }
 
+    /// The last page of the word line of `page`.
+    pub fn last_of_line(&self, page: u32) -> u32 {
+        let (start, at) = self.places[page as usize];
+        let line =
+            self.pages[at.into()..].iter().take_while(|other| self.places[usize::from(**other)].0 == start);
+        line.last().map_or(page, |last| u32::from(*last))
+    }
+
     /// How many these are.
     #[inline]
     pub fn count_endangered(&self, page: u32) -> u32 {
@@ -197,6 +205,9 @@ mod tests {
         let lines = WordLines::new(&page_classes(kind, order, pages).unwrap());
         let of = |page| {
             let endangered = lines.endangered(page).to_vec();
+            let last = lines.last_of_line(page);
+            assert!(last == page || lines.endangered(last).contains(&(page as u16)));
+            assert!((last + 1..pages).all(|later| !lines.endangered(later).contains(&(page as u16))));
             let one_by_one = (0..lines.count_endangered(page)).map(|index| lines.nth_endangered(page, index));
             assert!(endangered.iter().map(|index| u32::from(*index)).eq(one_by_one), "{kind:?}, {order:?}");
             (page, endangered)

@@ -578,6 +578,10 @@ impl<P: FlashPort> Flash<P> {
             if lane(home.block) == own {
                 continue;
             }
+            let mut home = home;
+            if let Some(pairs) = &self.pairs {
+                home.index = pairs.torn_until(home, self.nand.next_page(home.block));
+            }
             match seen.iter_mut().find(|seen| seen.block == home.block) {
                 Some(seen) => seen.index = seen.index.max(home.index),
                 None => seen.push(home),

@@ -77,6 +77,13 @@ impl<V: VictimPolicy, L: Placement, T: Ticket, const CACHED: bool> PageFtl<V, L,
             self.open_block(&mut flash.nand, plane, 0, 1);
             self.pages_taken(&flash.nand, plane);
         }
+        // The host goes on where the fill has ended.
+        let (dies, last) = (homes.len(), logical - 1);
+        let last = PlaneId(homes.at(last % dies).0 + last / dies / pages % planes);
+        let turn = (0..self.standing.order.len()).find(|turn| self.standing.order.at(*turn) == last);
+        if let Some(turn) = turn {
+            self.placement.placed(0, turn);
+        }
         if CACHED {
             for tpn in 0..self.table.translation.as_ref().map_or(0, |translation| translation.layout.pages())
             {
