@@ -42,6 +42,11 @@ _PARTS = {
 }
 
 
+def _sampled(rate: float) -> str:
+    """What stands behind a number of which only a share was looked at."""
+    return "" if rate == 1 else f", 1/{round(1 / rate)} sampled"
+
+
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
@@ -194,14 +199,14 @@ class TraceStats:
             shares = (f"{100 * s['hotness'][f'top_{part}_percent']:.1f}" for part in (1, 5, 10, 20))
             rows.append(("accesses to hottest 1/5/10/20 %", f"{' / '.join(shares)} %"))
         if s["reuse"]:
-            rate = s["reuse"]["sample_rate"]
-            sampled = "" if rate == 1 else f", 1/{round(1 / rate)} sampled"
+            sampled = _sampled(s["reuse"]["sample_rate"])
             misses = (f"{100 * (self.miss_ratio(size << 20) or 0):.1f}" for size in (1, 16, 256, 4096))
             rows.append(("LRU misses: 1/16/256 MiB, 4 GiB", f"{' / '.join(misses)} %{sampled}"))
         if s["lifetime"]:
             life = s["lifetime"]
             ended = life["overwritten"] + life["trimmed"]
-            rows.append(("page writes that died", _percent(ended / life["page_writes"])))
+            died = _percent(ended / life["page_writes"])
+            rows.append(("page writes that died", died + _sampled(life["sample_rate"])))
             rows.append(("their lives", _spread(life["time_ns"], time_text)))
             rows.append(("their lives in bytes written", _spread(life["written_bytes"], bytes_text)))
         if s["intra_distance"]:

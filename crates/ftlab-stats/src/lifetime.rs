@@ -47,7 +47,9 @@ pub(super) struct Lifetimes {
     page_writes: u64,
     times: Bins,
     bytes: Bins,
-    trimmed: u64,
+    /// Data that were overwritten, and writes of trimmed pages.
+    overwritten: u64,
+    reborn: u64,
     /// Of the pages that are watched, those that are trimmed.
     dead: u64,
 }
@@ -72,7 +74,8 @@ impl Lifetimes {
             page_writes: 0,
             times: Bins::new(BITS),
             bytes: Bins::new(BITS),
-            trimmed: 0,
+            overwritten: 0,
+            reborn: 0,
             dead: 0,
         }
     }
@@ -97,7 +100,10 @@ impl Lifetimes {
         let key = scatter(life.page);
         let known = self.pages.find(key);
         if let Some(index) = known.map(|place| self.pages.value(place)).filter(|index| *index != NO_LIFE) {
-            if !self.die(index, life.born_ns, life.born_bytes) {
+            if self.die(index, life.born_ns, life.born_bytes) {
+                self.overwritten += self.sample.weight();
+            } else {
+                self.reborn += self.sample.weight();
                 self.dead -= 1;
             }
             self.lives[index as usize].page = NO_PAGE;
@@ -172,7 +178,6 @@ impl Lifetimes {
 
     fn bury(&mut self, index: u32, now_ns: u64, bytes: u64) {
         if self.die(index, now_ns, bytes) {
-            self.trimmed += self.sample.weight();
             self.dead += 1;
             self.lives[index as usize].born_ns = DEAD;
         }
@@ -193,23 +198,31 @@ impl Lifetimes {
         }
     }
 
+    /// Every write is overwritten, trimmed or alive, and every page that was written is alive or dead. So writes beyond the first
+    /// of a page, whose number is exact, followed data that they overwrote, or a trim: only their shares need the sample.
+    fn ends(&self, written_pages: u64) -> Ends {
+        let later = self.page_writes - written_pages;
+        let seen = self.overwritten + self.reborn;
+        let share = if seen > 0 { self.overwritten as f64 / seen as f64 } else { 1.0 };
+        let overwritten = (later as f64 * share).round() as u64;
+        let dead = (self.dead * self.sample.weight()).min(written_pages);
+        Ends { overwritten, trimmed: later - overwritten + dead, alive: written_pages - dead }
+    }
+
     /// What is known, given how many distinct pages were written.
     pub(super) fn finish(&self, written_pages: u64) -> Option<LifetimeStats> {
         if self.page_writes == 0 {
             return None;
         }
-        // Every write is overwritten, trimmed or alive, and every page that was written is alive or dead: only trims
-        // need the sample.
         let weight = self.sample.weight();
-        let alive = written_pages.saturating_sub(self.dead * weight);
+        let Ends { overwritten, trimmed, alive } = self.ends(written_pages);
         let died = self.page_writes - alive;
-        let trimmed = self.trimmed.min(died);
         let scale = died as f64 / (self.times.total().max(1)) as f64;
         let (times, bytes) = (self.times.scaled(scale), self.bytes.scaled(scale));
         Some(LifetimeStats {
             sample_rate: 1.0 / weight as f64,
             page_writes: self.page_writes,
-            overwritten: died - trimmed,
+            overwritten,
             trimmed,
             alive,
             time_ns: times.spread(),
@@ -218,6 +231,14 @@ impl Lifetimes {
             bytes_histogram: bytes.rows(),
         })
     }
+}
+
+/// How page writes have ended.
+#[derive(Debug)]
+struct Ends {
+    overwritten: u64,
+    trimmed: u64,
+    alive: u64,
 }
 
 /// How long written pages of 4 KiB live: from a write to the next write of any part of the page, or to a trim of all of
@@ -281,6 +302,26 @@ mod tests {
             assert!(stats.sample_rate < 0.02 && stats.trimmed < 2500, "{stats:?}");
             assert_eq!((stats.overwritten, stats.alive), ((rounds - 1) * PAGES, PAGES - stats.trimmed));
         }
+    }
+
+    /// A drive that is written and trimmed again and again, with an overwrite for every hundred writes.
+    #[test]
+    fn few_overwrites_do_not_take_up_what_a_sample_is_off() {
+        const PAGES: u64 = 40_000;
+        let mut lives = Lifetimes::new(Some(2048));
+        let mut at = 0;
+        for _ in 0..6 {
+            for step in 0..PAGES + PAGES / 100 {
+                write(&mut lives, if step < PAGES { step } else { (step - PAGES) * 100 }, at, at * 4096, at);
+                at += 1;
+            }
+            lives.trim(0, PAGES - 1, at, at * 4096);
+        }
+        let stats = lives.finish(PAGES).unwrap();
+        assert!(stats.sample_rate < 0.1, "{stats:?}");
+        assert_eq!(stats.overwritten + stats.trimmed + stats.alive, 6 * (PAGES + PAGES / 100));
+        assert!((1200..4800).contains(&stats.overwritten), "{stats:?}");
+        assert!(stats.alive < PAGES / 10, "{stats:?}");
     }
 
     /// What docs/notes/trace-statistics.md says.
