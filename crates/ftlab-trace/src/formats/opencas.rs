@@ -14,10 +14,10 @@ pub(crate) static FORMAT: Format = Format {
     columns: "header.timestamp, io.operation, io.lba, io.len[, io.flush, io.fua, device.id] or ts_ns, op, lba_512, \
               sectors[, flush, fua, device], in any order",
     units: "time in nanoseconds, counted from the earliest of the first requests; lba and length in sectors of 512 bytes; \
-            operation Read, Write, Discard or Flush, or its first letter; what has no length is a flush; a write with \
+            operation Read, Write, Discard or Flush, or its first letter; a write of length 0 is a flush; a write with \
             io.fua is FUA, one with io.flush is a flush and then the write; the device \
-            becomes the stream, numbered in order of appearance; rows without an operation (events of the file system) are \
-            skipped, other columns are not used",
+            becomes the stream, numbered in order of appearance; rows without an operation and a length (events of the file \
+            system) are skipped, other columns are not used",
     cannot_say: "response times, which are there but not used",
     argument: Some(Argument {
         summary: clock::ARGUMENT,
@@ -47,6 +47,10 @@ pub(crate) static FORMAT: Format = Format {
     files_beside: None,
     write: None,
 };
+
+const OPERATION: &str = "an operation: Read, Write, Discard or Flush";
+const ADDRESS: &str = "an LBA in sectors";
+const SIZE: &str = "a length in sectors";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IotraceColumn {
@@ -126,7 +130,8 @@ impl LineParser for OpenCas {
         let at = line.position();
         let mut extent = Extent { address_at: at, size_at: at };
         let (mut time_ns, mut time_at, mut lba, mut sectors, mut stream) = (0, at, 0, 0, 0);
-        let (mut op, mut preflush, mut fua) = (None, false, false);
+        let (mut op, mut op_at, mut preflush, mut fua) = (None, at, false, false);
+        let (mut has_address, mut has_size) = (false, false);
         for (index, column) in self.columns.iter().enumerate() {
             if index > 0 {
                 line.comma()?;
@@ -137,24 +142,30 @@ impl LineParser for OpenCas {
                     time_ns = line.integer("a time in nanoseconds")?;
                 }
                 IotraceColumn::Op => {
-                    let at = line.position();
+                    op_at = line.position();
                     op = match line.word() {
                         b"Write" | b"W" => Some(Op::Write),
                         b"Read" | b"R" => Some(Op::Read),
                         b"Discard" | b"D" => Some(Op::Trim),
                         b"Flush" | b"F" => Some(Op::Flush),
                         b"" => None,
-                        _ => return Err(Cursor::shape(at, "an operation: Read, Write, Discard or Flush")),
+                        _ => return Err(Cursor::shape(op_at, OPERATION)),
                     };
                 }
-                // Rows of the file system's events leave them out.
-                IotraceColumn::Lba if line.peek() != b',' => {
+                // Rows of the file system's events leave them out, and flushes may.
+                IotraceColumn::Lba => {
                     extent.address_at = line.position();
-                    lba = line.integer("an LBA in sectors")?;
+                    has_address = line.peek() != b',';
+                    if has_address {
+                        lba = line.integer(ADDRESS)?;
+                    }
                 }
-                IotraceColumn::Sectors if line.peek() != b',' => {
+                IotraceColumn::Sectors => {
                     extent.size_at = line.position();
-                    sectors = line.integer("a length in sectors")?;
+                    has_size = line.peek() != b',';
+                    if has_size {
+                        sectors = line.integer(SIZE)?;
+                    }
                 }
                 IotraceColumn::Flush => preflush = bit(line, "true or false in column io.flush")?,
                 IotraceColumn::Fua => fua = bit(line, "true or false in column io.fua")?,
@@ -162,11 +173,18 @@ impl LineParser for OpenCas {
                     let at = line.position();
                     stream = self.devices.number(line.word(), at)?;
                 }
-                IotraceColumn::Lba | IotraceColumn::Sectors => {}
                 IotraceColumn::Ignored => line.skip_field()?,
             }
         }
-        let Some(op) = op else { return Ok(None) };
+        let Some(op) = op else {
+            let is_request = has_address && has_size && sectors > 0;
+            return if is_request { Err(Cursor::shape(op_at, OPERATION)) } else { Ok(None) };
+        };
+        if op != Op::Flush && !(has_address && has_size) {
+            let (at, expected) =
+                if has_address { (extent.size_at, SIZE) } else { (extent.address_at, ADDRESS) };
+            return Err(Cursor::shape(at, expected));
+        }
         let arrival_ns = self.clock.since(time_ns, time_at)?;
         if op == Op::Flush || sectors == 0 && op == Op::Write {
             return Ok(Some(flush(arrival_ns, stream)));
