@@ -2,12 +2,13 @@
 
 use ftlab_core::config::DeviceConfig;
 use ftlab_core::device::{RunControl, RunOptions, simulate};
-use ftlab_core::host::request::{Request, VecSource};
+use ftlab_core::host::request::{Op, Request, VecSource};
+use ftlab_core::rng::Rng;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::common::drives::{cases, drives, requests};
-use crate::common::{device, of_chosen};
+use crate::common::{device, of_chosen, request};
 
 /// What a run tells, without what verification adds: every write is looked at then.
 fn told(config: &Value, requests: &[Request], verify: bool) -> Value {
@@ -22,6 +23,25 @@ fn told(config: &Value, requests: &[Request], verify: bool) -> Value {
         summary.as_object_mut().unwrap().remove(key);
     }
     summary
+}
+
+/// With one plane a die, a fill by blocks leaves the drive of one that is written, and the host goes on with the same die.
+#[test]
+fn both_layouts_are_one_drive_where_dies_have_one_plane() {
+    for units in 61..64 {
+        let of = |layout: &str| {
+            let config = of_chosen(json!({
+                "geometry": { "channels": 4, "ways": 1, "blocks_per_plane": 12, "pages_per_block": 4, "page_bytes": 4096 },
+                "ftl": { "logical_pages": units, "striping": "dynamic" },
+                "precondition": { "kind": "fill", "layout": layout },
+            }));
+            let mut rng = Rng::new(units, "layouts");
+            let requests: Vec<Request> =
+                (0..300).map(|_| request(0.0, Op::Write, 8 * rng.below(units), 8)).collect();
+            told(&config, &requests, false)
+        };
+        assert_eq!(of("written"), of("blocks"), "{units} units");
+    }
 }
 
 proptest! {

@@ -309,7 +309,7 @@ impl<T: Ticket> PairGuard<T> {
 
     /// The last page that is under way and may tear `page`: what was written with it has no backup. What comes later makes one.
     pub(super) fn torn_until(&self, page: PageAt, next_page: u32) -> u32 {
-        self.lines.last_of_line(page.index).min(next_page - 1).max(page.index)
+        self.lines.last_of_line(page.index).min(next_page - 1)
     }
 
     /// `page` is programmed next.

@@ -92,6 +92,7 @@ pub(crate) struct Frames<T: Ticket> {
     dirty: Masks,
     /// When what a frame holds is there; for a free one, when it may be written.
     ready: Moments<T>,
+    /// Of frames that were cleaned, when what they hold is in flash.
     cleaned: Cleaned<T>,
     directory: Directory,
     /// Frames from this one on have never had a page.

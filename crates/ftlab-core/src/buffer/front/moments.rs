@@ -248,14 +248,13 @@ pub(super) struct Cleaned<T> {
     /// The moments of flushes from the number `first` on.
     moments: VecDeque<T>,
     first: u16,
-    /// Frames have the number of the next flush: that of the last one if `is_full`.
+    /// Frames have the number of the next flush.
     is_begun: bool,
-    is_full: bool,
 }
 
 impl<T> Default for Cleaned<T> {
     fn default() -> Self {
-        Self { numbers: Vec::new(), moments: VecDeque::new(), first: 1, is_begun: false, is_full: false }
+        Self { numbers: Vec::new(), moments: VecDeque::new(), first: 1, is_begun: false }
     }
 }
 
@@ -266,10 +265,13 @@ impl<T: Ticket> Cleaned<T> {
             return;
         }
         self.numbers.resize(count as usize, 0);
-        // Where too many are on their way, the last of them are waited for together.
-        self.is_full = self.moments.len() == usize::from(MOST_FLUSHES);
-        self.numbers[frame.0 as usize] = self.first + self.moments.len() as u16 - u16::from(self.is_full);
+        self.numbers[frame.0 as usize] = self.first + self.moments.len() as u16 - u16::from(self.is_full());
         self.is_begun = true;
+    }
+
+    /// Whether too many are on their way: the next one has the number of the last, and they are waited for together.
+    fn is_full(&self) -> bool {
+        self.moments.len() == usize::from(MOST_FLUSHES)
     }
 
     /// All frames of the flush are in flash at `moment`.
@@ -277,8 +279,9 @@ impl<T: Ticket> Cleaned<T> {
         if !std::mem::take(&mut self.is_begun) {
             return;
         }
+        let is_full = self.is_full();
         match self.moments.back_mut() {
-            Some(last) if self.is_full => *last = port.join(*last, moment),
+            Some(last) if is_full => *last = port.join(*last, moment),
             _ => self.moments.push_back(moment),
         }
         while self.moments.front().is_some_and(|moment| port.has_passed(*moment)) {
@@ -335,7 +338,7 @@ mod tests {
                     cleaned.add(FRAMES, frame);
                     list[frame.0 as usize] = moment;
                 }
-                is_exact &= !cleaned.is_full;
+                is_exact &= !cleaned.is_full();
                 cleaned.end(&mut now, moment);
                 let frame = FrameId(rng.below(FRAMES.into()) as u32);
                 let (found, right) = (cleaned.of(frame).unwrap_or(At(0)), list[frame.0 as usize]);

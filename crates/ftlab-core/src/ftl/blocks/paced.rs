@@ -99,7 +99,7 @@ impl<V: VictimPolicy> Blocks<V> {
 
     /// Whether a victim is to be begun in `plane` now. If there is none to be had, nobody asks again until its next block is
     /// opened.
-    pub(crate) fn may_begin_paced(&mut self, plane: PlaneId) -> bool {
+    pub(crate) fn may_begin_paced(&self, plane: PlaneId) -> bool {
         let (die, bit) = self.bit(plane);
         self.dies[die.index()].ahead & bit != 0 && self.planes[plane.index()].paced.is_none()
     }
